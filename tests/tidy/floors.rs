@@ -170,8 +170,9 @@ impl Modules {
         const MAX_REEXPORTS: usize = 8;
         let edges = self.named.iter().map(|(module, named)| {
             let targets = named.iter().map(|path| self.defining(path, MAX_REEXPORTS));
-            // The root of a crate holds its modules together.
-            let others = targets.filter(|target| target != module && !target.is_empty());
+            // A module and those inside it are read together, and the root of a crate holds all.
+            let others =
+                targets.filter(|target| !target.starts_with(module) && !module.starts_with(target));
             (module.clone(), others.collect())
         });
         edges.collect()

@@ -18,7 +18,7 @@ use crate::{
     projects::Project,
 };
 
-/// User id if the request names none.
+/// Default user id of requests.
 pub const DEFAULT_USER: &str = "default";
 
 /// Time after which an account is erased that has expired or failed and was never connected.
@@ -75,7 +75,7 @@ pub struct Account {
     /// and does not wait, the time at which it is erased.
     #[serde(default)]
     pub(super) waits_until: Option<Time>,
-    /// True if the account was ever connected, and in records that are older than this member.
+    /// True if the account was ever connected, and in records that are older than this field.
     #[serde(default = "older_account_was_connected")]
     pub(super) was_connected: bool,
     /// Reason that the provider gave when it refused the connection.
@@ -117,8 +117,7 @@ impl Account {
     pub(super) fn set_status(&mut self, status: Status, reason: Option<&str>, now: Time) {
         self.was_connected |= status.is_connected();
         if !status.is_pending() {
-            let erased_at = || time_after(now, NEVER_CONNECTED_TTL);
-            self.waits_until = (!self.was_connected).then(erased_at);
+            self.waits_until = (!self.was_connected).then(|| time_after(now, NEVER_CONNECTED_TTL));
         }
         (self.status, self.status_reason, self.changed_at) =
             (status, reason.map(str::to_owned), now);
@@ -131,21 +130,23 @@ pub(crate) async fn record(
     project: &Project,
     id: &AccountId,
 ) -> Result<Record<Account>> {
-    let found = app.store.get(project.id.as_str(), id.as_str()).await?;
-    found.ok_or_else(|| errors::account_not_found(id))
+    let account = app.store.get(project.id.as_str(), id.as_str()).await?;
+    account.ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Returns the user id of a request. Fails if the user id is longer than 256 characters.
 pub fn parse_user_id(given: Option<&str>) -> Result<String> {
-    let user = given.map(str::trim).filter(|user| !user.is_empty());
-    let user = user.unwrap_or(DEFAULT_USER);
+    let user = given
+        .map(str::trim)
+        .filter(|user| !user.is_empty())
+        .unwrap_or(DEFAULT_USER);
     if user.chars().count() > MAX_USER_ID_CHARS {
         return Err(errors::invalid("user_id: at most 256 characters"));
     }
     Ok(user.to_owned())
 }
 
-/// Parses the alias of an account: at most 100 characters, trimmed. An empty one is none.
+/// Parses the alias of an account: at most 100 characters, trimmed. Returns `None` if it is empty.
 pub(super) fn parse_alias(given: Option<String>) -> Result<Option<String>> {
     let alias = given
         .map(|alias| alias.trim().to_owned())
@@ -183,7 +184,7 @@ pub(super) fn status_after(id: &AccountId, status: Status, event: Event) -> Resu
         _ => "changed",
     };
     let now = status.into_str();
-    let refused =
-        || errors::account_refused(format!("account {id} is {now} and cannot be {action}"));
-    status.after(event).ok_or_else(refused)
+    status.after(event).ok_or_else(|| {
+        errors::account_refused(format!("account {id} is {now} and cannot be {action}"))
+    })
 }

@@ -98,7 +98,8 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Returns the text that is hashed with a secret. Record ids depend on it, so it never changes.
+    /// Returns the prefix that is hashed with a secret. It never changes, because record ids depend
+    /// on it.
     fn hash_prefix(self) -> &'static str {
         match self {
             Self::Link => "Link",
@@ -186,20 +187,19 @@ async fn sweep_at(claim: &JobClaim, now: Time) -> Result<()> {
         .below("waits_until", now.0.saturating_add(1))
         .page(0, BATCH_SIZE);
     for mut account in store.find::<Account>(&waiting).await?.records {
-        let batch = Batch::at(now);
         let batch = match account.body.status.after(Event::TimedOut) {
             Some(status) => {
                 account.body.set_status(status, Some(TIMED_OUT_REASON), now);
-                batch.update(&account)
+                Batch::at(now).update(&account)
             }
             None if account.body.was_connected => {
                 account.body.waits_until = None;
-                batch.update(&account)
+                Batch::at(now).update(&account)
             }
             None => {
-                let batch = batch.purge(&account);
+                let without_account = Batch::at(now).purge(&account);
                 let credential = store.get::<Credential>(&account.project, &account.id);
-                credential.await?.iter().fold(batch, Batch::purge)
+                credential.await?.iter().fold(without_account, Batch::purge)
             }
         };
         let committed = claim.commit(batch).await;

@@ -29,15 +29,16 @@ pub(super) async fn activate(
     let id = &owner.account;
     let tokens = &app.accounts;
     let activated = app.store.change(&COLLECTION, id.as_str(), || async {
-        let found = match record(app, project, id).await {
+        let stored = match record(app, project, id).await {
             Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => None,
             // If the account cannot be read, a revocation might end tokens that it still uses.
-            found => Some(found?),
+            account => Some(account?),
         };
-        let found = found.filter(|account| account.body.attempt_number == attempt_number);
-        let authorized = |account: &Record<Account>| account.body.status.after(Event::Authorized);
-        let status = found.as_ref().and_then(authorized);
-        let (Some(mut account), Some(status)) = (found, status) else {
+        let current = stored.filter(|account| account.body.attempt_number == attempt_number);
+        let status = current
+            .as_ref()
+            .and_then(|account| account.body.status.after(Event::Authorized));
+        let (Some(mut account), Some(status)) = (current, status) else {
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::attempt_unknown());
         };
@@ -50,8 +51,9 @@ pub(super) async fn activate(
         account.body.attempt_number += 1;
         let (_, credential) = open_credential(app, project, &account).await?;
         let scheme = Some(owner.scheme()?);
-        let body = tokens.build_credential(&project.id, id, scheme, values, lifetime);
-        let body = body.await?;
+        let body = tokens
+            .build_credential(&project.id, id, scheme, values, lifetime)
+            .await?;
         let batch = Batch::at(now).check(&config).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))
     });
@@ -75,11 +77,13 @@ pub(super) async fn fail_attempt(
     attempt_number: u32,
     failure: &Failure,
 ) -> Result<()> {
-    let end = |account: &mut Account, now| fail(account, failure, now);
-    edit_attempt(app, project, id, attempt_number, end).await
+    edit_attempt(app, project, id, attempt_number, |account, now| {
+        fail(account, failure, now);
+    })
+    .await
 }
 
-/// Ends a visit to the provider without tokens. The account goes on waiting for its user, who can
+/// Ends a visit to the provider without tokens. The account continues to wait for its user, who can
 /// open the link again, until the link expires.
 pub(super) async fn return_to_link(
     app: &App,
@@ -88,7 +92,7 @@ pub(super) async fn return_to_link(
     attempt_number: u32,
     failure: &Failure,
 ) -> Result<()> {
-    let end = |account: &mut Account, now| {
+    edit_attempt(app, project, id, attempt_number, |account, now| {
         let is_link_open = account.waits_until.is_some_and(|until| until > now);
         if account.status.is_pending() && is_link_open {
             account.status_reason = Some(failure.error.clone());
@@ -97,8 +101,8 @@ pub(super) async fn return_to_link(
         } else {
             fail(account, failure, now);
         }
-    };
-    edit_attempt(app, project, id, attempt_number, end).await
+    })
+    .await
 }
 
 /// Changes an account at the current time, unless its attempt is a later one.
@@ -110,14 +114,15 @@ async fn edit_attempt(
     change: impl Fn(&mut Account, Time),
 ) -> Result<()> {
     let now = app.clock.now();
-    let change = |account: &mut Account| -> Result<()> {
-        if account.attempt_number == attempt_number {
-            change(account, now);
-        }
-        Ok(())
-    };
-    let owner = project.id.as_str();
-    app.store.edit(owner, id.as_str(), now, change).await?;
+    let (owner, id) = (project.id.as_str(), id.as_str());
+    app.store
+        .edit(owner, id, now, |account: &mut Account| -> Result<()> {
+            if account.attempt_number == attempt_number {
+                change(account, now);
+            }
+            Ok(())
+        })
+        .await?;
     Ok(())
 }
 

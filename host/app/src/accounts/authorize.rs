@@ -55,7 +55,7 @@ const AUTH_URI_VALUE: &str = "authUri";
 pub struct Reconnection {
     /// Status of the account.
     pub status: Status,
-    /// Authorization address; absent if the scheme has no redirect.
+    /// Authorization address; absent if the scheme does not redirect.
     pub redirect_url: Option<String>,
 }
 
@@ -67,8 +67,9 @@ pub(super) async fn create(
     callback_url: Option<String>,
 ) -> Result<AccountView> {
     validated.check_user_verified(project)?;
-    let check_url = |url| check_redirect_url("connection.callback_url", url);
-    let callback_url = callback_url.map(check_url).transpose()?;
+    let callback_url = callback_url
+        .map(|url| check_redirect_url("connection.callback_url", url))
+        .transpose()?;
     let id = AccountId::random();
     let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);
@@ -105,12 +106,13 @@ pub async fn reconnect(
     id: &AccountId,
     callback_url: Option<String>,
 ) -> Result<Reconnection> {
-    let check_url = |url| check_redirect_url("redirect_url", url);
-    let callback_url = callback_url.map(check_url).transpose()?;
-    let begun = app.store.change(&COLLECTION, id.as_str(), || {
+    let callback_url = callback_url
+        .map(|url| check_redirect_url("redirect_url", url))
+        .transpose()?;
+    let started = app.store.change(&COLLECTION, id.as_str(), || {
         start_again(app, project, id, callback_url.as_deref())
     });
-    Ok(begun.await?)
+    Ok(started.await?)
 }
 
 /// Returns the batch that starts another attempt for an account.
@@ -128,22 +130,25 @@ async fn start_again(
         };
         return Ok((Batch::at(app.clock.now()), unchanged));
     }
-    let config = auth_configs::find(app, project, &account.body.auth_config).await?;
-    let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
-    let config = config.ok_or_else(|| {
-        errors::account_refused(format!(
-            "the auth config of account {id} is deleted or disabled"
-        ))
-    })?;
+    let config = auth_configs::find(app, project, &account.body.auth_config)
+        .await?
+        .filter(|config| config.body.status == auth_configs::Status::Enabled)
+        .ok_or_else(|| {
+            errors::account_refused(format!(
+                "the auth config of account {id} is deleted or disabled"
+            ))
+        })?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let (old, credential) = open_credential(app, project, &account).await?;
     let mut values = user_values(account.body.scheme, &old);
     if let Some(scheme) = release.scheme(account.body.scheme) {
         values = scheme::complete(scheme, values).map_err(errors::account_fields)?;
     }
-    let unasked = || errors::unavailable("the account is being changed by another request");
-    let status = account.body.status.after(Event::ReconnectRequested);
-    let status = status.ok_or_else(unasked)?;
+    let status = account
+        .body
+        .status
+        .after(Event::ReconnectRequested)
+        .ok_or_else(|| errors::unavailable("the account is being changed by another request"))?;
     let now = app.clock.now();
     account.body.attempt_number += 1;
     let input = AuthorizationInput {
@@ -158,8 +163,10 @@ async fn start_again(
     };
     let started = input.start_authorization(app).await?;
     count_record(app, project, &started.attempt)?;
-    let batch = Batch::at(now).check(&config);
-    let mut batch = batch.insert(project.id.as_str(), &started.name, &started.attempt);
+    let mut batch =
+        Batch::at(now)
+            .check(&config)
+            .insert(project.id.as_str(), &started.name, &started.attempt);
     if status == Status::Initiated {
         account.body.set_status(status, None, now);
         account.body.waits_until = Some(time_after(now, app.accounts.settings.pending_ttl));
@@ -167,11 +174,11 @@ async fn start_again(
         let body = app.accounts.seal(&project.id, id, &values).await?;
         batch = batch.update(&Record { body, ..credential });
     }
-    let started = Reconnection {
+    let reconnection = Reconnection {
         status,
         redirect_url: Some(started.url),
     };
-    Ok((batch.update(&account), started))
+    Ok((batch.update(&account), reconnection))
 }
 
 /// Input of an authorization request.
@@ -191,12 +198,16 @@ impl AuthorizationInput<'_> {
     /// provider refuses to register a client, or the store refuses.
     pub(super) async fn start_authorization(self, app: &App) -> Result<AuthorizationStarted> {
         let mode = self.config.body.scheme;
-        let not_offered = || errors::scheme_not_offered(&self.release.slug, mode.as_str());
-        let scheme = self.release.scheme(mode).ok_or_else(not_offered)?;
+        let scheme = self
+            .release
+            .scheme(mode)
+            .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, mode.as_str()))?;
         let mut context = app.accounts.client_context(self.config).await?;
         context.add_tool_scopes(&self.config.body, scheme, self.release);
-        let redirect_uri = context.redirect_uri.take();
-        let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+        let redirect_uri = context
+            .redirect_uri
+            .take()
+            .unwrap_or_else(|| callback_url(app));
         let now = app.clock.now();
         let oauth_flow = context.flow(scheme, self.values, now);
         let scheme = app.accounts.metadata.resolve(&oauth_flow).await?;
@@ -308,16 +319,18 @@ impl From<Refusal> for Error {
 
 /// Returns the values that come from the user, without those that come from the provider.
 pub(super) fn user_values(mode: AuthMode, values: &Values) -> Values {
-    // If the server creates the client itself, the client's id and secret are no fields.
-    let is_server_created = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
-    let is_from_provider = |name: &str| {
-        PROVIDER_VALUES.contains(&name)
-            || name == REDIRECT_URL_VALUE
-            || is_server_created && oauth_clients::ACCOUNT_VALUES.contains(&name)
-    };
     values
         .iter()
-        .filter(|(name, _)| !is_from_provider(name))
+        .filter(|(name, _)| !is_from_provider(mode, name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
+}
+
+/// Returns true for a value that the provider or this server sets, not the user.
+fn is_from_provider(mode: AuthMode, name: &str) -> bool {
+    // If the server creates the client itself, the client's id and secret are not fields.
+    let is_server_created = matches!(mode, AuthMode::DcrOauth | AuthMode::CimdOauth);
+    PROVIDER_VALUES.contains(&name)
+        || name == REDIRECT_URL_VALUE
+        || is_server_created && oauth_clients::ACCOUNT_VALUES.contains(&name)
 }

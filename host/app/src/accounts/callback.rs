@@ -22,7 +22,7 @@ use crate::{App, Error, Result, accounts::errors, core::clock::time_after, proje
 /// Time within which a project must confirm its user.
 const USER_VERIFICATION_TTL: Duration = Duration::from_secs(600);
 
-/// Maximum length of a text from a provider in characters.
+/// Maximum length of a message from a provider in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
 const SESSION_PREFIX: &str = "session_";
@@ -41,12 +41,15 @@ pub async fn callback(
 ) -> Result<RedirectTo> {
     let state = single_parameter(query, "state").ok_or_else(errors::attempt_unknown)?;
     let name = app.attempt_record_id(Step::Authorize, state);
-    let attempt = app.store.lookup::<ConnectionAttempt>(&name).await?;
-    let attempt = attempt.ok_or_else(errors::attempt_unknown)?;
+    let attempt = app
+        .store
+        .lookup::<ConnectionAttempt>(&name)
+        .await?
+        .ok_or_else(errors::attempt_unknown)?;
     let now = app.clock.now();
-    let given = browser.map(|cookie| app.browser_hash(cookie));
+    let actual = browser.map(|cookie| app.browser_hash(cookie));
     let expected = attempt.body.browser.as_ref();
-    let same_browser = expected.is_none() || given.as_ref() == expected;
+    let same_browser = expected.is_none() || actual.as_ref() == expected;
     if attempt.body.until <= now || !same_browser {
         return Err(errors::attempt_unknown());
     }
@@ -113,15 +116,15 @@ async fn keep_result(
     };
     let kept = async {
         let sealed = app.seal_secrets(project, name, &secrets).await?;
-        let change = |attempt: &mut ConnectionAttempt| {
-            attempt.secrets = sealed.clone();
-            if secrets.landed.is_none() {
-                attempt.until = now;
-            }
-            Ok::<_, Error>(())
-        };
+        let owner = project.id.as_str();
         app.store
-            .edit(project.id.as_str(), name, now, change)
+            .edit(owner, name, now, |attempt: &mut ConnectionAttempt| {
+                attempt.secrets = sealed.clone();
+                if secrets.landed.is_none() {
+                    attempt.until = now;
+                }
+                Ok::<_, Error>(())
+            })
             .await?;
         Ok::<_, Error>(())
     };
@@ -135,13 +138,11 @@ async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
     let timeout = app.accounts.settings.wait_timeout;
     let waiting = tokio::time::timeout(timeout, async {
         loop {
-            let attempt = app.store.lookup::<ConnectionAttempt>(name).await?;
+            let stored = app.store.lookup::<ConnectionAttempt>(name).await?;
             let now = app.clock.now();
-            let is_open = |attempt: &Record<ConnectionAttempt>| {
-                attempt.body.step == Step::Returned && attempt.body.until > now
-            };
-            let attempt = attempt.filter(is_open);
-            let attempt = attempt.ok_or_else(errors::attempt_unknown)?;
+            let attempt = stored
+                .filter(|attempt| attempt.body.step == Step::Returned && attempt.body.until > now)
+                .ok_or_else(errors::attempt_unknown)?;
             if let Some(landed) = app.open_secrets(&attempt).await?.landed {
                 return Ok::<_, Error>(RedirectTo(landed));
             }
@@ -223,11 +224,11 @@ async fn request_verification(
         ..attempt
     };
     let stored = app.store.change(&COLLECTION, id.as_str(), || async {
-        let found = record(app, project, id).await.map_err(link_gone)?;
-        if found.body.attempt_number != verification.attempt_number {
+        let account = record(app, project, id).await.map_err(link_gone)?;
+        if account.body.attempt_number != verification.attempt_number {
             return Err(errors::attempt_unknown());
         }
-        let batch = Batch::at(now).check(&found);
+        let batch = Batch::at(now).check(&account);
         Ok((batch.insert(project.id.as_str(), &name, &verification), ()))
     });
     match stored.await.map_err(Error::from) {
@@ -265,31 +266,29 @@ async fn exchange_callback(
     secrets: &PendingSecrets,
     query: &[(String, String)],
 ) -> std::result::Result<Tokens, NoTokens> {
-    let refused =
-        |error: &str, refusal: Refusal| Failure::new(error, truncate(&refusal.to_string()));
-    let scheme = owner.scheme();
-    let scheme = scheme.map_err(|cause| Failure::new("toolkit_gone", cause.to_string()))?;
-    let unusable = |cause: Error| Failure::new("auth_config_unusable", cause.to_string());
-    let config = auth_configs::find(app, project, &owner.auth_config).await;
-    let config = config.map_err(unusable)?;
-    let config = config.ok_or_else(auth_config_gone)?;
+    let declared_scheme = owner
+        .scheme()
+        .map_err(|cause| Failure::new("toolkit_gone", cause.to_string()))?;
+    let config = auth_configs::find(app, project, &owner.auth_config)
+        .await
+        .map_err(config_unusable)?
+        .ok_or_else(auth_config_gone)?;
     let context = app.accounts.client_context(&config).await;
-    let context = context.map_err(unusable)?;
+    let context = context.map_err(config_unusable)?;
     let now = app.clock.now();
-    let oauth_flow = context.flow(scheme, &secrets.values, now);
-    let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
-    let scheme = &scheme.map_err(|refusal| refused("issuer_unknown", refusal))?;
+    let declared_flow = context.flow(declared_scheme, &secrets.values, now);
+    let resolved = app.accounts.metadata.resolve(&declared_flow).await;
+    let scheme = &resolved.map_err(|refusal| refused("issuer_unknown", &refusal))?;
     // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
     check_issuer(scheme, query).map_err(|why| Failure::new("issuer_mismatch", why))?;
-    let code = authorization_code(scheme, query)?;
-    let code = ExchangeParams {
-        code,
+    let params = ExchangeParams {
+        code: authorization_code(scheme, query)?,
         redirect_uri: &secrets.redirect_uri,
         verifier: Some(secrets.verifier.as_str()),
         callback: query,
     };
     let oauth_flow = context.flow(scheme, &secrets.values, now);
-    let exchanged = oauth_flow.exchange(code).await;
+    let exchanged = oauth_flow.exchange(params).await;
     if exchanged.as_ref().is_err_and(Refusal::is_invalid_client) {
         let (tokens, config) = (&app.accounts, &owner.auth_config);
         let deleted = tokens.delete_rejected_client(&project.id, config, &secrets.values);
@@ -297,7 +296,15 @@ async fn exchange_callback(
             tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
         }
     }
-    Ok(exchanged.map_err(|refusal| refused("token_exchange_failed", refusal))?)
+    Ok(exchanged.map_err(|refusal| refused("token_exchange_failed", &refusal))?)
+}
+
+fn refused(error: &str, refusal: &Refusal) -> Failure {
+    Failure::new(error, truncate(&refusal.to_string()))
+}
+
+fn config_unusable(cause: Error) -> Failure {
+    Failure::new("auth_config_unusable", cause.to_string())
 }
 
 /// Returns the code of a callback, or the failure that the callback reports. The OAuth 1
@@ -306,8 +313,10 @@ fn authorization_code<'a>(
     scheme: &AuthScheme,
     query: &'a [(String, String)],
 ) -> std::result::Result<&'a str, NoTokens> {
-    let is_error = |name: &str| ["error", "oauth_problem"].contains(&name);
-    if let Some((_, error)) = query.iter().find(|(name, _)| is_error(name)) {
+    if let Some((_, error)) = query
+        .iter()
+        .find(|(name, _)| matches!(name.as_str(), "error" | "oauth_problem"))
+    {
         let description = single_parameter(query, "error_description").map(truncate);
         let failure = Failure::new(truncate(error), description.unwrap_or_default());
         return Err(NoTokens::Reported(failure));
@@ -332,39 +341,48 @@ fn check_issuer(
     query: &[(String, String)],
 ) -> std::result::Result<(), String> {
     let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
-    let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
     let oauth2 = scheme.oauth2.as_ref();
-    let is_own = |issuer: &String| match oauth2.and_then(|oauth2| oauth2.issuer.as_ref()) {
-        Some(known) => known == issuer,
-        None => {
-            let endpoints = oauth2.map(|oauth2| [&oauth2.authorize_url, &oauth2.token_url]);
-            let mut endpoints = endpoints.into_iter().flatten();
-            let issuer = origin(issuer).filter(url::Origin::is_tuple);
-            issuer.is_some() && endpoints.any(|endpoint| origin(endpoint) == issuer)
-        }
-    };
     match named[..] {
         [] if oauth2.is_some_and(|oauth2| oauth2.names_issuer) => {
             Err("the callback does not name its issuer".into())
         }
         [] => Ok(()),
-        [(_, issuer)] if is_own(issuer) => Ok(()),
+        [(_, issuer)] if is_issuer_of(oauth2, issuer) => Ok(()),
         [_] => Err("the callback names another issuer".into()),
         _ => Err("the callback names several issuers".into()),
     }
 }
 
+/// Returns true for the issuer that a scheme names, or else for one with the origin of an endpoint.
+fn is_issuer_of(oauth2: Option<&OAuth2>, issuer: &str) -> bool {
+    match oauth2.and_then(|oauth2| oauth2.issuer.as_ref()) {
+        Some(known) => known == issuer,
+        None => {
+            let mut endpoints = oauth2
+                .map(|oauth2| [&oauth2.authorize_url, &oauth2.token_url])
+                .into_iter()
+                .flatten();
+            let issuer_origin = origin(issuer).filter(url::Origin::is_tuple);
+            issuer_origin.is_some() && endpoints.any(|endpoint| origin(endpoint) == issuer_origin)
+        }
+    }
+}
+
+fn origin(address: &str) -> Option<url::Origin> {
+    Url::parse(address).ok().map(|url| url.origin())
+}
+
 /// Returns the value of a parameter that occurs exactly once. A repeated parameter counts as
 /// absent, because other parsers may read a different occurrence.
 fn single_parameter<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    let mut found = query.iter().filter(|(own, _)| own == name);
-    match (found.next(), found.next()) {
+    let mut matches = query.iter().filter(|(parameter, _)| parameter == name);
+    match (matches.next(), matches.next()) {
         (Some((_, value)), None) => Some(value),
         _ => None,
     }
 }
 
-/// Shortens a text from a provider to one line.
+/// Shortens a message from a provider to one line.
 fn truncate(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     manifest::cleaned(&line)

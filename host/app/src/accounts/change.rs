@@ -21,14 +21,20 @@ pub async fn set_enabled(
         true => Event::Enabled,
         false => Event::Disabled,
     };
-    let change = |account: &mut Account| -> Result<()> {
-        let status = status_after(id, account.status, event)?;
-        account.set_status(status, None, now);
-        Ok(())
-    };
     let owner = project.id.as_str();
-    let done = app.store.edit(owner, id.as_str(), now, change).await?;
-    done.ok_or_else(|| errors::account_not_found(id))
+    app.store
+        .edit(
+            owner,
+            id.as_str(),
+            now,
+            |account: &mut Account| -> Result<()> {
+                let status = status_after(id, account.status, event)?;
+                account.set_status(status, None, now);
+                Ok(())
+            },
+        )
+        .await?
+        .ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Changes of an account. Absent fields stay as they are.
@@ -51,8 +57,10 @@ pub async fn change(
     id: &AccountId,
     changes: Changes,
 ) -> Result<Status> {
-    let alias = changes.alias.map(|alias| parse_alias(Some(alias)));
-    let alias = alias.transpose()?;
+    let alias = changes
+        .alias
+        .map(|alias| parse_alias(Some(alias)))
+        .transpose()?;
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let now = app.clock.now();
         let mut account = record(app, project, id).await?;
@@ -63,8 +71,9 @@ pub async fn change(
             (body.sharing, body.changed_at) = (sharing, now);
         }
         if let Some(alias) = &alias {
-            let unique = |alias: &String| unique_alias(&body.user_id, &body.toolkit, alias);
-            body.alias_of = alias.as_ref().map(unique);
+            body.alias_of = alias
+                .as_ref()
+                .map(|alias| unique_alias(&body.user_id, &body.toolkit, alias));
             body.alias.clone_from(alias);
             body.changed_at = now;
         }

@@ -37,10 +37,11 @@ pub async fn complete(
 ) -> Result<Completion> {
     let name = app.attempt_record_id(Step::Verify, session);
     let owner = project.id.as_str();
-    let found = app.store.get::<ConnectionAttempt>(owner, &name).await?;
+    let stored = app.store.get::<ConnectionAttempt>(owner, &name).await?;
     let now = app.clock.now();
-    let attempt = found.filter(|found| found.body.step == Step::Verify && found.body.until > now);
-    let attempt = attempt.ok_or_else(errors::session_not_found)?;
+    let attempt = stored
+        .filter(|attempt| attempt.body.step == Step::Verify && attempt.body.until > now)
+        .ok_or_else(errors::session_not_found)?;
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
         Err(CommitError::Stale) => return Err(errors::session_not_found()),
@@ -49,8 +50,9 @@ pub async fn complete(
     let secrets = app.open_secrets(&attempt).await?;
     let id = attempt.body.account;
     let attempt_number = attempt.body.attempt_number;
-    let account = record(app, project, &id).await;
-    let account = account.map_err(|_| errors::session_not_found())?;
+    let account = record(app, project, &id)
+        .await
+        .map_err(|_| errors::session_not_found())?;
     let owner = TokenOwner::for_account(app, &project.id, &account)?;
     if account.body.user_id != user.trim() {
         let problem = "the user who authorized the connection is not the user of the account";

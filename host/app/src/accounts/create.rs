@@ -1,4 +1,4 @@
-//! Creation of accounts, with a credential that the request contains or that is obtained from it.
+//! Creation of accounts. The credential is part of the request, or is obtained from it.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub struct NewAccount {
     pub values: Values,
     /// Name that the user gives to the account.
     pub alias: Option<String>,
-    /// Users who may also use the account; none by default.
+    /// Users who may also use the account; empty by default.
     pub sharing: SharingChange,
     /// Address to which the user's browser is redirected after the callback.
     pub callback_url: Option<String>,
@@ -84,7 +84,7 @@ impl ValidatedRequest {
         let release = app.catalog.release(&config.body.toolkit, LATEST)?;
         let mut values = auth_configs::credentials(app, &config).await?.shared;
         values.extend(given);
-        // Clients may send the status among the values; it is no field.
+        // Clients may send the status among the values, although it is not a field.
         for name in ["status", REDIRECT_URL_VALUE] {
             values.remove(name);
         }
@@ -195,9 +195,9 @@ impl ValidatedRequest {
             return Ok(());
         }
         let id = &self.config.id;
-        let own = mode.as_str();
+        let configured = mode.as_str();
         Err(errors::account_refused(format!(
-            "auth config {id} connects with {own}, not with {}",
+            "auth config {id} connects with {configured}, not with {}",
             crate::core::truncate(given)
         )))
     }
@@ -242,8 +242,7 @@ pub(super) async fn enabled_config(
 /// accept the credential.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<AccountView> {
     let (config, user) = (&request.auth_config, request.user_id);
-    let validated = ValidatedRequest::new(app, project, config, user, request.values);
-    let mut validated = validated.await?;
+    let mut validated = ValidatedRequest::new(app, project, config, user, request.values).await?;
     let mode = validated.config.body.scheme;
     if let Some(given) = &request.scheme {
         validated.check_scheme(given)?;
@@ -273,8 +272,9 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     let id = AccountId::random();
     let now = app.clock.now();
     let scheme = validated.scheme();
-    let credential = tokens.build_credential(&project.id, &id, scheme, values, lifetime);
-    let credential = credential.await?;
+    let credential = tokens
+        .build_credential(&project.id, &id, scheme, values, lifetime)
+        .await?;
     let account = validated.new_account(Status::Active, None, now)?;
     let inserted = validated.insert(app, project, &id, account, credential, None);
     connected_view(app, project, inserted.await?).await

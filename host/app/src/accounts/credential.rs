@@ -133,7 +133,7 @@ impl Credential {
             .is_none_or(|end| end > time_after(now, EXPIRY_SLACK))
     }
 
-    /// Returns the reason why the token could not be refreshed; none after a success.
+    /// Returns the reason why the token could not be refreshed, or `None` after a success.
     pub(super) fn refresh_problem(&self, now: Time) -> Option<&str> {
         if self.work.is_lapsed(now) {
             return Some(OUTCOME_UNKNOWN_REASON);
@@ -158,10 +158,9 @@ pub(super) async fn open_credential(
     project: &Project,
     record: &Record<Account>,
 ) -> Result<(Values, Record<Credential>)> {
-    let missing = || errors::account_not_found(&record.id);
     // A missing record means that the account was deleted after it was read.
-    let credential = app.store.get(project.id.as_str(), &record.id).await?;
-    let credential = credential.ok_or_else(missing)?;
+    let stored = app.store.get(project.id.as_str(), &record.id).await?;
+    let credential = stored.ok_or_else(|| errors::account_not_found(&record.id))?;
     let values = open_values(&app.vault, &credential, app.clock.now()).await?;
     Ok((values, credential))
 }

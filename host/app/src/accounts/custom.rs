@@ -24,8 +24,8 @@ const FORBIDDEN_HEADERS: [&str; 9] = [
     "expect",
 ];
 
-/// Minimum length in bytes of a custom parameter that is treated as a secret. A parameter may be
-/// `v=2`, and a shorter limit would remove every 2 from the response.
+/// Minimum length in bytes of a custom parameter that counts as a secret. A parameter may be `v=2`,
+/// and a shorter limit would remove every 2 from the response.
 const MIN_SECRET_BYTES: usize = 6;
 
 /// Field from which toolkits read the base URL of a custom credential.
@@ -38,9 +38,9 @@ pub enum CustomCredential {
     Parameters {
         /// Headers and query parameters.
         parameters: Vec<CustomParameter>,
-        /// Members to add to each JSON object or form body.
+        /// Fields to add to each JSON object or form body.
         body: Values,
-        /// Base URL, passed to the toolkit as its field `base_url`. Refused if it has none.
+        /// Base URL, passed to the toolkit as its field `base_url`. Refused if the toolkit lacks it.
         base_url: Option<String>,
     },
     /// Values of all fields of a scheme.
@@ -97,8 +97,9 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
             scheme::check_secret_sizes(&secrets)
                 .map_err(|why| errors::invalid(format!("custom_auth_params: {why}")))?;
             let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
-            let base_url = base_url.filter(|url| !url.is_empty());
-            let base_url = base_url.map(|url| base_url_field(&found.release, url));
+            let base_url = base_url
+                .filter(|url| !url.is_empty())
+                .map(|url| base_url_field(&found.release, url));
             let fields = base_url.transpose()?.into_iter().collect();
             Ok(Granted::new(
                 Credential {
@@ -141,7 +142,7 @@ pub(super) fn validate_values(
     Ok((mode, values))
 }
 
-/// Collects all texts inside a value, at any depth.
+/// Collects all strings inside a value, at any depth.
 fn texts_in(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -157,6 +158,11 @@ fn secret_parts(parameter: &CustomParameter) -> impl Iterator<Item = &str> {
     std::iter::once(value.as_str()).chain(value.split_once(' ').map(|(_, rest)| rest))
 }
 
+/// Returns true for a byte that the name of a header may contain (RFC 9110, section 5.6.2).
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
 fn placement(parameter: &CustomParameter) -> Result<Placement> {
     match parameter {
         CustomParameter::Query(name, value) => Ok(Placement::Query {
@@ -165,12 +171,11 @@ fn placement(parameter: &CustomParameter) -> Result<Placement> {
         }),
         CustomParameter::Header(name, value) => {
             let name = name.to_ascii_lowercase();
-            let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
             let printable = value
                 .bytes()
                 .all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
             if name.is_empty()
-                || !name.bytes().all(token)
+                || !name.bytes().all(is_token_byte)
                 || FORBIDDEN_HEADERS.contains(&name.as_str())
                 || !printable
             {

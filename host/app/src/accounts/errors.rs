@@ -10,11 +10,11 @@ crate::error_table! { pub table:
     AUTH_CONFIG_NOT_FOUND = auth_config_not_found(id: impl Display): NotFound, 301, "Auth_Config_NotFound",
         "auth config {id} not found",
         "list the auth configs of the project";
-    /// The server has no managed credentials for the toolkit.
+    /// The server lacks managed credentials for the toolkit.
     NO_MANAGED_AUTH = no_managed_auth(toolkit: impl Display): Invalid, 306, "Auth_Config_DefaultAuthConfigNotFound",
         "toolkit {toolkit} has no managed credentials on this server",
         "create the auth config with type `use_custom_auth` and an `authScheme`, or ask the operator to configure an OAuth app for the toolkit";
-    /// The operator has no OAuth app for the toolkit.
+    /// The operator has not set an OAuth app for the toolkit.
     OAUTH_APP_NOT_FOUND = oauth_app_not_found(toolkit: impl Display): NotFound, 308, "Oauth_App_NotFound",
         "no OAuth app is configured for toolkit {toolkit}",
         "list the OAuth apps, or configure one with `toolhost oauth-apps set`";

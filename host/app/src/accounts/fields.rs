@@ -29,9 +29,9 @@ pub(super) async fn fill(
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let mode = auth_configs::offered_scheme(&release, scheme)?;
     if mode != account.body.scheme || mode.redirects() {
-        let own = account.body.scheme.as_str();
+        let actual = account.body.scheme.as_str();
         return Err(errors::account_refused(format!(
-            "account {id} is connected with {own}: only fields of this scheme can be changed, and tokens cannot be set"
+            "account {id} is connected with {actual}: only fields of this scheme can be changed, and tokens cannot be set"
         )));
     }
     let (values, credential) = open_credential(app, project, account).await?;
@@ -44,8 +44,9 @@ pub(super) async fn fill(
         let config = auth_configs::get(app, project, &account.body.auth_config).await?;
         (values, lifetime) = tokens.obtain(&config, scheme, values).await?;
     }
-    let body = tokens.build_credential(&project.id, id, scheme, &values, lifetime);
-    let body = body.await?;
+    let body = tokens
+        .build_credential(&project.id, id, scheme, &values, lifetime)
+        .await?;
     let filled = status_after(id, account.body.status, Event::Filled)?;
     account.body.set_status(filled, None, app.clock.now());
     Ok(Record { body, ..credential })
@@ -58,15 +59,18 @@ fn merged_values(
     given: &Values,
 ) -> Result<Values> {
     // A key may also be sent, and be stored, under a general name.
-    let normalize = |values| match scheme {
-        Some(scheme) => scheme::normalize_names(scheme, values),
-        None => values,
-    };
-    values.extend(normalize(given.clone()));
-    values = normalize(values);
+    values.extend(normalized(scheme, given.clone()));
+    values = normalized(scheme, values);
     values.retain(|_, value| !value.is_null());
     match scheme {
         Some(scheme) => scheme::complete(scheme, values).map_err(errors::account_fields),
         None => Ok(values),
+    }
+}
+
+fn normalized(scheme: Option<&AuthScheme>, values: Values) -> Values {
+    match scheme {
+        Some(scheme) => scheme::normalize_names(scheme, values),
+        None => values,
     }
 }

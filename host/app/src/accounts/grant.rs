@@ -4,7 +4,7 @@
 //! shared with the user. If the call names no account, the newest active private account of the
 //! user and toolkit is used whose auth config still exists. The credential is decrypted for one
 //! call and dropped with it. A token that expires soon is refreshed before the call, except before
-//! the reception of a webhook, which seldom sends a request. A token that the provider rejects is
+//! the reception of a webhook, which rarely sends a request. A token that the provider rejects is
 //! refreshed once, and the call continues with the new token.
 
 use std::{collections::HashSet, sync::Arc};
@@ -33,7 +33,7 @@ use crate::{
 
 /// Name of the value with the scopes of a token.
 const SCOPE_VALUE: &str = "scope";
-/// Number of accounts read at once after the auth config of the newest one was found deleted.
+/// Page size of reads after the first one, whose only account had a deleted auth config.
 const ACCOUNT_PAGE_SIZE: u64 = 100;
 
 /// Account or credential that a caller selects.
@@ -87,9 +87,11 @@ async fn named_account(
     id: &AccountId,
     user: Option<&str>,
 ) -> Result<Record<Account>> {
-    let not_found = || errors::named_account_not_found(id);
-    let record = record(app, project, id).await;
-    let record = record.map_err(|cause| cause.replace_if(&errors::ACCOUNT_NOT_FOUND, not_found))?;
+    let record = record(app, project, id).await.map_err(|cause| {
+        cause.replace_if(&errors::ACCOUNT_NOT_FOUND, || {
+            errors::named_account_not_found(id)
+        })
+    })?;
     check_user_allowed(&record, user)?;
     Ok(record)
 }
@@ -135,29 +137,33 @@ pub(super) async fn newest_active(
             }
             gone.insert(record.body.auth_config);
         }
-        let missing = || errors::no_account(crate::core::truncate(user), toolkit);
-        query = query.after(page.next.ok_or_else(missing)?);
-        query = query.page(0, ACCOUNT_PAGE_SIZE);
+        let next = page
+            .next
+            .ok_or_else(|| errors::no_account(crate::core::truncate(user), toolkit))?;
+        query = query.after(next).page(0, ACCOUNT_PAGE_SIZE);
     }
 }
 
-/// Returns the auth config of an account that is active. Fails if the account is not active, or if
-/// its auth config is deleted.
+/// Returns the auth config of an active account. Fails if the account is not active, or if its auth
+/// config is deleted.
 pub(super) async fn active_config(
     app: &App,
     project: &Project,
     record: &Record<Account>,
 ) -> Result<Record<AuthConfig>> {
-    let not_active = |state: &str| errors::account_not_active(&record.id, state);
     if record.body.status != Status::Active {
-        return Err(not_active(record.body.status.into_str()));
+        let status = record.body.status.into_str();
+        return Err(errors::account_not_active(&record.id, status));
     }
     let config = auth_configs::find(app, project, &record.body.auth_config).await?;
-    config.ok_or_else(|| not_active("without its auth config, which was deleted"))
+    config.ok_or_else(|| {
+        let state = "without its auth config, which was deleted";
+        errors::account_not_active(&record.id, state)
+    })
 }
 
-/// Token with which a granted credential begins. A token that the provider rejects is refreshed
-/// once in either case.
+/// Initial token of a granted credential. A token that the provider rejects is refreshed once in
+/// either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstToken {
     /// A token that has not expired. It is refreshed first if necessary.
@@ -166,8 +172,8 @@ pub(crate) enum FirstToken {
     Stored,
 }
 
-/// Grants the credential of an account that is active, and that the tool may use if there is one.
-/// Returns its values, too.
+/// Grants the credential of an active account, which the tool must be allowed to use if there is
+/// one. Returns its values, too.
 pub(super) async fn grant_account(
     app: &App,
     project: &Project,

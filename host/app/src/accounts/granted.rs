@@ -28,7 +28,7 @@ pub enum Source {
     ConnectedAccount,
     /// All fields of a scheme came with the request.
     InstantAccount,
-    /// Headers, query parameters or body members came with the request.
+    /// Headers, query parameters or body fields came with the request.
     CustomAuth,
     /// No credential was needed.
     #[default]
@@ -38,11 +38,11 @@ pub enum Source {
 /// Access to one credential during one call.
 #[derive(Default)]
 pub(crate) struct Granted {
-    /// Credential; none if the toolkit needs none.
+    /// Credential, or `None` if the toolkit does not need one.
     pub grant: Option<Arc<dyn Grant>>,
     /// Fields that the toolkit may read.
     pub fields: Vec<(String, String)>,
-    /// Connected account; none for a credential of the request.
+    /// Connected account, or `None` for a credential of the request.
     pub account: Option<AccountId>,
     /// Auth config of the account.
     pub auth_config: Option<AuthConfigId>,
@@ -79,7 +79,7 @@ impl Granted {
     }
 }
 
-/// Grants a credential that is refreshed if the provider rejects it, if the scheme supports that.
+/// Grants a credential that is refreshed if the provider rejects it and the scheme supports it.
 pub(super) fn refreshing_grant(
     app: &App,
     project: &Project,
@@ -152,7 +152,7 @@ impl Grant for StaticGrant {
     }
 }
 
-/// A token of an account that is refreshed if the provider rejects it.
+/// A token of an account, refreshed if the provider rejects it.
 struct RefreshingGrant {
     manager: Arc<TokenManager>,
     owner: TokenOwner,
@@ -172,11 +172,10 @@ impl Grant for RefreshingGrant {
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
         }
-        let failed = |cause: Error| GrantError(cause.to_string());
         let reason = RefreshReason::Rejected(token.clone());
         let values = self.manager.fresh_values(&self.owner, reason).await;
-        let values = values.map_err(failed)?;
-        let scheme = self.owner.scheme().map_err(failed)?;
+        let values = values.map_err(grant_error)?;
+        let scheme = self.owner.scheme().map_err(grant_error)?;
         let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else {
             return Ok(None);
         };
@@ -184,4 +183,8 @@ impl Grant for RefreshingGrant {
         *self.current.lock() = (credential.clone(), fresh.clone());
         Ok(Some(credential))
     }
+}
+
+fn grant_error(cause: Error) -> GrantError {
+    GrantError(cause.to_string())
 }

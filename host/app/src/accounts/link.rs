@@ -13,7 +13,7 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Result,
+    App, Error, Result,
     accounts::errors,
     core::{
         clock::time_after,
@@ -38,7 +38,7 @@ pub struct NewLink {
     pub values: Values,
     /// Name that the user gives to the account.
     pub alias: Option<String>,
-    /// Users who may also use the account; none by default.
+    /// Users who may also use the account; empty by default.
     pub sharing: SharingChange,
 }
 
@@ -64,20 +64,22 @@ pub struct LinkCreated {
 /// not allow its users to connect through the operator's OAuth apps, the operator has removed the
 /// one of the toolkit, or an address is invalid.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<LinkCreated> {
-    let check_url = |url| check_redirect_url("callback_url", url);
-    let callback_url = request.callback_url.map(check_url).transpose()?;
+    let callback_url = request
+        .callback_url
+        .map(|url| check_redirect_url("callback_url", url))
+        .transpose()?;
     let (config, user) = (&request.auth_config, Some(request.user_id));
-    let validated = ValidatedRequest::new(app, project, config, user, request.values);
-    let mut validated = validated.await?;
+    let mut validated = ValidatedRequest::new(app, project, config, user, request.values).await?;
     validated.check_user_verified(project)?;
     validated.alias = parse_alias(request.alias)?;
     validated.sharing = Sharing::default().with(&request.sharing)?;
-    let refused =
-        |why: &str| errors::account_refused(format!("auth config {}: {why}", validated.config.id));
-    let scheme = validated.scheme();
-    let scheme = scheme.ok_or_else(|| refused("the toolkit needs no account"))?;
+    let config_id = &validated.config.id;
+    let scheme = validated
+        .scheme()
+        .ok_or_else(|| config_refused(config_id, "the toolkit needs no account"))?;
     if validated.config.body.managed && !project.stored.config.hosted_links {
-        return Err(refused(
+        return Err(config_refused(
+            config_id,
             "the project does not allow connections through the operator's OAuth app on the hosted page",
         ));
     }
@@ -121,4 +123,8 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         account: id,
         sharing: validated.sharing,
     })
+}
+
+fn config_refused(config: &str, why: &str) -> Error {
+    errors::account_refused(format!("auth config {config}: {why}"))
 }

@@ -168,12 +168,16 @@ struct LinkSession {
 
 async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     let name = app.attempt_record_id(Step::Link, token);
-    let attempt = app.store.lookup::<ConnectionAttempt>(&name).await?;
-    let attempt = attempt.filter(|attempt| attempt.body.step == Step::Link);
-    let attempt = attempt.ok_or_else(errors::attempt_unknown)?;
+    let attempt = app
+        .store
+        .lookup::<ConnectionAttempt>(&name)
+        .await?
+        .filter(|attempt| attempt.body.step == Step::Link)
+        .ok_or_else(errors::attempt_unknown)?;
     let project = app.attempt_project(&attempt).await?;
-    let account = record(app, &project, &attempt.body.account).await;
-    let account = account.map_err(link_gone)?;
+    let account = record(app, &project, &attempt.body.account)
+        .await
+        .map_err(link_gone)?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let toolkit_logo =
         (!release.logo.is_empty()).then(|| format!("{}/logos/{}", app.base_url(), release.slug));
@@ -187,8 +191,9 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     if account.body.attempt_number != attempt.body.attempt_number {
         return Ok(LinkState::Closed(LinkPage::Used(brand)));
     }
-    let config = auth_configs::find(app, &project, &account.body.auth_config).await?;
-    let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
+    let config = auth_configs::find(app, &project, &account.body.auth_config)
+        .await?
+        .filter(|config| config.body.status == auth_configs::Status::Enabled);
     let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {
         return Ok(LinkState::Closed(LinkPage::Expired(brand)));
     };
@@ -247,6 +252,27 @@ fn for_people(problem: &str) -> String {
     }
 }
 
+fn text(values: &Values, name: &str) -> Option<String> {
+    values.get(name).and_then(scheme::text)
+}
+
+fn set_redirected(account: &mut Account, now: Time) -> Result<()> {
+    let redirected = account.status.after(Event::Redirected);
+    account.status = redirected.ok_or_else(errors::attempt_unknown)?;
+    account.changed_at = now;
+    // An earlier visit to the provider may have failed.
+    (account.status_reason, account.failure) = (None, None);
+    Ok(())
+}
+
+fn set_filled(account: &mut Account, now: Time) -> Result<()> {
+    let filled = account.status.after(Event::Filled);
+    let status = filled.ok_or_else(errors::attempt_unknown)?;
+    account.set_status(status, None, now);
+    account.attempt_number += 1;
+    Ok(())
+}
+
 impl LinkSession {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release
@@ -284,8 +310,8 @@ impl LinkSession {
         Ok(changed.await?)
     }
 
-    /// Returns the values of the account with those that were submitted for the scheme's fields. A
-    /// secret field that is left empty keeps its stored value.
+    /// Returns the values of the account with those that were submitted for the scheme's fields. An
+    /// empty secret field keeps its stored value.
     fn with_submitted(&self, scheme: &AuthScheme, submitted: &Values) -> Values {
         let mut values = self.values.clone();
         for field in &scheme.fields {
@@ -300,7 +326,7 @@ impl LinkSession {
         values
     }
 
-    /// Begins the authorization at the provider, to which it redirects the browser.
+    /// Starts the authorization at the provider, to which it redirects the browser.
     async fn redirect(&self, app: &App, complete: Values, browser: &str) -> Result<Submitted> {
         let project = &self.project;
         let id = &self.attempt.body.account;
@@ -315,20 +341,15 @@ impl LinkSession {
             browser: Some(app.browser_hash(browser)),
         };
         let started = input.start_authorization(app).await?;
-        let with_attempt =
-            |batch: Batch| batch.insert(project.id.as_str(), &started.name, &started.attempt);
-        let send = |account: &mut Account, now| {
-            let redirected = account.status.after(Event::Redirected);
-            account.status = redirected.ok_or_else(errors::attempt_unknown)?;
-            account.changed_at = now;
-            // An earlier visit to the provider may have failed.
-            (account.status_reason, account.failure) = (None, None);
-            Ok(())
-        };
         let mut pending = complete;
         pending.extend(self.page_url.clone());
-        let credential = || app.accounts.seal(&project.id, id, &pending);
-        self.change(app, with_attempt, send, credential).await?;
+        self.change(
+            app,
+            |batch| batch.insert(project.id.as_str(), &started.name, &started.attempt),
+            set_redirected,
+            || app.accounts.seal(&project.id, id, &pending),
+        )
+        .await?;
         Ok(Submitted::Redirect(started.url))
     }
 
@@ -341,16 +362,14 @@ impl LinkSession {
         lifetime: Option<Duration>,
     ) -> Result<Submitted> {
         let id = &self.attempt.body.account;
-        let fill = |account: &mut Account, now| {
-            let filled = account.status.after(Event::Filled);
-            let status = filled.ok_or_else(errors::attempt_unknown)?;
-            account.set_status(status, None, now);
-            account.attempt_number += 1;
-            Ok(())
-        };
         let (tokens, project) = (&app.accounts, &self.project.id);
-        let credential = || tokens.build_credential(project, id, Some(scheme), values, lifetime);
-        self.change(app, |batch| batch, fill, credential).await?;
+        self.change(
+            app,
+            |batch| batch,
+            set_filled,
+            || tokens.build_credential(project, id, Some(scheme), values, lifetime),
+        )
+        .await?;
         let callback_url = self.attempt.body.callback_url.as_deref();
         let url = app.return_url(callback_url, id, Ok(()));
         Ok(Submitted::Redirect(url))
@@ -377,17 +396,17 @@ impl LinkSession {
     }
 
     /// Builds the form with the submitted values and their problems. Each problem is one line that
-    /// begins with the name of its field.
+    /// starts with the name of its field.
     fn form(&self, problems: &[String], submitted: &Values) -> Form {
-        let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
-        let fields = self.scheme().map_or(&[][..], |scheme| &scheme.fields);
-        // A secret that is already known is neither shown nor asked for again.
-        let fields = fields.iter().filter(|field| !field.hidden);
-        let open_fields =
-            fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
-        let fields = open_fields.map(|field| {
-            let value = text(submitted, &field.name).or_else(|| text(&self.values, &field.name));
-            let value = value.or_else(|| field.default.clone());
+        let declared = self.scheme().map_or(&[][..], |scheme| &scheme.fields);
+        // A known secret is neither shown nor requested again.
+        let open_fields = declared.iter().filter(|field| {
+            !field.hidden && (!field.secret || text(&self.values, &field.name).is_none())
+        });
+        let form_fields = open_fields.map(|field| {
+            let value = text(submitted, &field.name)
+                .or_else(|| text(&self.values, &field.name))
+                .or_else(|| field.default.clone());
             let mut lines = problems.iter();
             let line = lines.find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
             FormField {
@@ -396,12 +415,11 @@ impl LinkSession {
                 problem: line.map(for_people),
             }
         });
-        let shown_fields: Vec<_> = fields.collect();
-        let is_of_a_field = |line: &&String| {
+        let shown_fields: Vec<_> = form_fields.collect();
+        let problem = problems.iter().find(|line| {
             let (name, _) = line.split_once(": ").unwrap_or_default();
-            shown_fields.iter().any(|shown| shown.field.name == name)
-        };
-        let problem = problems.iter().find(|line| !is_of_a_field(line));
+            !shown_fields.iter().any(|shown| shown.field.name == name)
+        });
         let redirects = self.account.body.scheme.redirects();
         Form {
             brand: self.brand.clone(),

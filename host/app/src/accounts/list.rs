@@ -127,22 +127,26 @@ pub async fn list(
     if !filter.ascending {
         query = query.descending();
     }
-    let found = app.store.list::<Account>(&query).await?;
-    let cursor = |record: &Record<Account>| Cursor {
-        value: filter.by_change.then(|| record.body.changed_at.0.into()),
-        created_at: record.created_at,
-        id: record.id.clone(),
-    };
-    let mut page = LargePage::new(found, ACCOUNTS_PER_READ);
-    while let Some(part) = page.next_part(cursor) {
+    let accounts = app.store.list::<Account>(&query).await?;
+    let mut page = LargePage::new(accounts, ACCOUNTS_PER_READ);
+    while let Some(part) = page.next_part(|record| cursor(record, filter.by_change)) {
         let (views, bytes) = views(app, project, part).await?;
         page.add(views, bytes);
     }
     Ok(page.end())
 }
 
-/// Returns the views of accounts, without those that were deleted after they were read, and the size of their
-/// values in the store. Reads the credentials and auth configs of all of them at once.
+fn cursor(record: &Record<Account>, by_change: bool) -> Cursor {
+    Cursor {
+        value: by_change.then(|| record.body.changed_at.0.into()),
+        created_at: record.created_at,
+        id: record.id.clone(),
+    }
+}
+
+/// Returns the views of accounts, without those that were deleted after they were read, and the size
+/// of their values in the store. Reads all credentials with one query, and all auth configs with
+/// another.
 async fn views(
     app: &App,
     project: &Project,
@@ -151,12 +155,12 @@ async fn views(
     let owner = project.id.as_str();
     let ids: Vec<&str> = records.iter().map(|record| &*record.id).collect();
     let credentials = app.store.get_many::<Credential>(owner, &ids).await?;
-    let configs: HashSet<&str> = records
+    let unique_configs: HashSet<&str> = records
         .iter()
         .map(|record| record.body.auth_config.as_str())
         .collect();
-    let configs: Vec<&str> = configs.into_iter().collect();
-    let configs = app.store.get_many::<AuthConfig>(owner, &configs).await?;
+    let config_ids: Vec<&str> = unique_configs.into_iter().collect();
+    let configs = app.store.get_many::<AuthConfig>(owner, &config_ids).await?;
     let now = app.clock.now();
     let mut views = Vec::with_capacity(records.len());
     let mut bytes = 0;
@@ -183,8 +187,10 @@ fn view(
     if record.body.status.is_connected() && problem.is_some() {
         record.body.status_reason = problem.map(str::to_owned);
     }
-    let redirect_url = values.get(REDIRECT_URL_VALUE).and_then(Value::as_str);
-    let redirect_url = redirect_url.map(str::to_owned);
+    let redirect_url = values
+        .get(REDIRECT_URL_VALUE)
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         let scheme = release
@@ -207,7 +213,7 @@ impl AccountView {
         config: Option<&Record<AuthConfig>>,
     ) -> Self {
         if !record.body.status.is_pending() {
-            // The address contains a secret and is no longer valid.
+            // The address contains a secret and is not valid anymore.
             values.remove(REDIRECT_URL_VALUE);
         }
         Self {

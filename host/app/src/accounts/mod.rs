@@ -2,10 +2,10 @@
 //!
 //! An account of a scheme without redirect is ACTIVE as soon as its fields are complete. For all
 //! other schemes its user must first authorize the connection at the provider (`attempt`). `state`
-//! is the only place that decides which changes of status are allowed, and every change asks it
-//! inside its transaction. The credential is a separate record, so that the deletion of an account
-//! hides the account and erases the credential in one step. `refresh` renews the token while the
-//! account exists.
+//! alone decides which changes of status are allowed, and every change asks it inside its
+//! transaction. The credential is a separate record, so that the deletion of an account hides the
+//! account and erases the credential in one step. `refresh` renews the token while the account
+//! exists.
 
 mod account;
 mod attempt;

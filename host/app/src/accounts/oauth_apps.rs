@@ -89,13 +89,16 @@ pub async fn set_from_settings(app: &App, new: NewOauthApp) -> Result<()> {
     store_app(app, new).await.map(|_| ())
 }
 
+fn fits(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_TEXT_BYTES
+}
+
 async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
-    let fits = |text: &String| !text.is_empty() && text.len() <= MAX_TEXT_BYTES;
     let secret_fits = new.client_secret.len() <= MAX_TEXT_BYTES;
     if !fits(&new.client_id)
         || !secret_fits
         || new.scopes.len() > MAX_SCOPES
-        || !new.scopes.iter().all(fits)
+        || !new.scopes.iter().all(|scope| fits(scope))
     {
         return Err(errors::invalid(format!(
             "client_id is required; client_id, client_secret and each scope have at most {MAX_TEXT_BYTES} bytes; at most {MAX_SCOPES} scopes"

@@ -191,13 +191,14 @@ impl TokenManager {
             ends_at: None,
             work: WorkState::default(),
         };
-        // The check prevents a registration from outliving an auth config that is deleted at the same
-        // moment.
+        // The check prevents a registration from outliving an auth config that is deleted concurrently.
         let auth_config = &request.auth_config;
-        let config = auth_configs::find_in(&self.store, &request.project, auth_config).await?;
-        let config = config.ok_or_else(|| errors::auth_config_not_found(auth_config))?;
-        let batch = Batch::at(now).check(&config);
-        let batch = batch.insert(request.project.as_str(), id, &body);
+        let config = auth_configs::find_in(&self.store, &request.project, auth_config)
+            .await?
+            .ok_or_else(|| errors::auth_config_not_found(auth_config))?;
+        let batch = Batch::at(now)
+            .check(&config)
+            .insert(request.project.as_str(), id, &body);
         match self.store.commit(batch).await {
             // If the auth config was changed, the caller tries again.
             Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => Ok(()),
@@ -252,7 +253,7 @@ pub(crate) async fn purge_clients(
     Ok(clients.iter().fold(batch, Batch::purge))
 }
 
-/// Deletes the registrations of an auth config that is already deleted.
+/// Deletes the registrations of a deleted auth config.
 pub(crate) async fn delete_clients(
     app: &App,
     project: &Project,
@@ -287,8 +288,10 @@ pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
 /// Returns true if providers read metadata documents at an address. A loopback address is allowed
 /// for local tests (RFC 8252, section 7.3).
 fn is_readable_by_providers(url: &str) -> bool {
-    let own = |url: &Url| matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
-    Url::parse(url).is_ok_and(|url| url.scheme() == "https" || own(&url))
+    Url::parse(url).is_ok_and(|url| {
+        url.scheme() == "https"
+            || matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"))
+    })
 }
 
 /// Returns the metadata document of a client. The document is public. Fails with
@@ -296,12 +299,15 @@ fn is_readable_by_providers(url: &str) -> bool {
 /// metadata document.
 pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
     let unknown = || errors::auth_config_not_found(id);
-    let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
-    let is_open = |config: &Record<AuthConfig>| {
-        config.body.scheme == AuthMode::CimdOauth
-            && config.body.status == auth_configs::Status::Enabled
-    };
-    let config = found.filter(is_open).ok_or_else(unknown)?;
+    let config = app
+        .store
+        .lookup::<AuthConfig>(id.as_str())
+        .await?
+        .filter(|config| {
+            config.body.scheme == AuthMode::CimdOauth
+                && config.body.status == auth_configs::Status::Enabled
+        })
+        .ok_or_else(unknown)?;
     let project = projects::lookup(app, &ProjectId::parse(&config.project)?)
         .await
         .map_err(|_| unknown())?;
@@ -313,8 +319,8 @@ pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String,
         .scheme(AuthMode::CimdOauth)
         .and_then(|scheme| scheme.oauth2.as_ref())
         .ok_or_else(unknown)?;
-    let redirect_uri = app.accounts.client_context(&config).await?.redirect_uri;
-    let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+    let context = app.accounts.client_context(&config).await?;
+    let redirect_uri = context.redirect_uri.unwrap_or_else(|| callback_url(app));
     let mut metadata = oauth::metadata(oauth2, project.shown_name(), &redirect_uri);
     let client_id = client_metadata_url(app, &config.id)?;
     metadata.insert("client_id".to_owned(), client_id.into());

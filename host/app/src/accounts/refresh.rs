@@ -264,11 +264,11 @@ impl TokenManager {
                 }
                 let reason = refusal.to_string();
                 tracing::warn!(account = %owner.account, reason, "a token was not refreshed, and its account has expired");
-                let reason = match claimed.uncertain {
+                let shown_reason = match claimed.uncertain {
                     true => OUTCOME_UNKNOWN_REASON,
                     false => &reason,
                 };
-                return self.expire(owner, claim, &values, reason).await;
+                return self.expire(owner, claim, &values, shown_reason).await;
             }
             Ok(Err(refusal)) => RefreshFailure::from(refusal),
             Err(cause) => RefreshFailure::unsent(&cause),
@@ -285,8 +285,9 @@ impl TokenManager {
         values: &Values,
     ) -> Result<std::result::Result<Tokens, Refusal>> {
         let scheme = owner.scheme()?;
-        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
-        let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config)
+            .await?
+            .ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
         let context = self.client_context(&config).await?;
         let now = self.clock.now();
         let request = async {
@@ -301,7 +302,7 @@ impl TokenManager {
         Ok(request.await)
     }
 
-    /// Ends a claim after a refresh that is retried later. Always returns an error.
+    /// Ends a claim after a refresh, which is retried later. Always returns an error.
     async fn retry_later(
         &self,
         owner: &TokenOwner,
@@ -344,8 +345,8 @@ impl TokenManager {
     ) -> Result<Values> {
         // The time only dates the credential and bounds the loop. If the clock of the database
         // cannot be read, that of this server is good enough, and the new tokens are not lost.
-        let now = self.claims.now().await;
-        let now = now.unwrap_or_else(|_| self.clock.now());
+        let database_time = self.claims.now().await;
+        let now = database_time.unwrap_or_else(|_| self.clock.now());
         // A response without a refresh token keeps the old one (RFC 6749, section 6). A response
         // without a lifetime keeps the one stated before: some providers state it only once.
         let lifetime = tokens.lifetime.or_else(|| stated_lifetime(&old));
@@ -356,16 +357,18 @@ impl TokenManager {
         let renewed = Credential {
             renewed_at: Some(now),
             ..credential
-        };
-        let renewed = renewed.with_expiry(
+        }
+        .with_expiry(
             lifetime,
             self.is_refreshable(scheme, &values),
             self.refresh_times(scheme),
             now,
         );
         loop {
-            let replace = |credential: &mut Credential| credential.clone_from(&renewed);
-            match claim.end(Batch::at(now), replace).await {
+            let ended = claim.end(Batch::at(now), |credential| {
+                credential.clone_from(&renewed);
+            });
+            match ended.await {
                 Ok(()) => return Ok(values),
                 Err(CommitError::Stale) => return self.resolve_lost_lease(owner, values).await,
                 Err(cause) if time_after(now, self.settings.lease_ttl) <= self.clock.now() => {
@@ -442,8 +445,8 @@ impl TokenManager {
     /// Reads the account of a token, or the credential under the same id.
     async fn read<T: Document>(&self, owner: &TokenOwner) -> Result<Record<T>> {
         let (project, account) = (&owner.project, &owner.account);
-        let found = self.store.get(project.as_str(), account.as_str()).await?;
-        found.ok_or_else(|| errors::account_not_found(account))
+        let record = self.store.get(project.as_str(), account.as_str()).await?;
+        record.ok_or_else(|| errors::account_not_found(account))
     }
 
     async fn open(&self, owner: &TokenOwner, credential: &Credential) -> Result<Values> {

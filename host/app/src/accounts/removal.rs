@@ -15,7 +15,7 @@ use crate::{
     projects::Project,
 };
 
-/// Number of accounts read at once when the accounts of an auth config or of a project are revoked.
+/// Page size when the accounts of an auth config or of a project are revoked.
 const REVOCATION_PAGE_SIZE: u64 = 100;
 
 /// Revokes an account's credential: the provider is asked to revoke its tokens, and the server
@@ -23,8 +23,8 @@ const REVOCATION_PAGE_SIZE: u64 = 100;
 /// erased it.
 ///
 /// # Errors
-/// Fails if the account does not exist, it has no credential yet or a revoked one, or the provider
-/// does not answer. In these cases nothing has changed.
+/// Fails if the account does not exist, its credential is absent or revoked, or the provider does
+/// not answer. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<RevokedToken>> {
     let account = record(app, project, id).await?;
     if account.body.status == Status::Revoked {
@@ -83,7 +83,7 @@ pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
     let query = Query::for_project(project.id.as_str());
     for_each_account(app, query, |id| async move {
         match remove(app, project, &id, true).await {
-            // The account has no credential that could be revoked.
+            // The account lacks a credential that could be revoked.
             Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => Ok(()),
             done => done,
         }
@@ -107,7 +107,7 @@ pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfig
     .await
 }
 
-/// Does something with the accounts that a query selects, one after the other.
+/// Calls a function with each account that a query selects, sequentially.
 async fn for_each_account<F: Future<Output = Result<()>>>(
     app: &App,
     query: Query,
@@ -115,11 +115,11 @@ async fn for_each_account<F: Future<Output = Result<()>>>(
 ) -> Result<()> {
     let mut query = query.page(0, REVOCATION_PAGE_SIZE);
     loop {
-        let found = app.store.list::<Account>(&query).await?;
-        for account in found.items {
+        let page = app.store.list::<Account>(&query).await?;
+        for account in page.items {
             work(AccountId::parse(&account.id)?).await?;
         }
-        let Some(next) = found.next else {
+        let Some(next) = page.next else {
             return Ok(());
         };
         query = query.after(next);

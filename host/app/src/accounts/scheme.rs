@@ -56,16 +56,17 @@ const PUBLIC_NAMES: [&str; 27] = [
 /// the name that the toolkit uses.
 ///
 /// # Errors
-/// Returns one line for each field that is missing or wrong.
+/// Returns one line for each missing or wrong field.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = normalize_names(scheme, given);
-    let values = scheme.complete(|name| given.get(name).and_then(text));
-    let values = values.map_err(|problems| {
-        problems
-            .iter()
-            .map(FieldProblem::to_string)
-            .collect::<Vec<_>>()
-    })?;
+    let values = scheme
+        .complete(|name| given.get(name).and_then(text))
+        .map_err(|problems| {
+            problems
+                .iter()
+                .map(FieldProblem::to_string)
+                .collect::<Vec<_>>()
+        })?;
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }
@@ -99,12 +100,13 @@ pub(super) fn normalize_names(scheme: &AuthScheme, mut given: Values) -> Values 
 }
 
 /// Gives a key sent under a general name to the only secret field that lacks a value. The only secret
-/// of a scheme keeps the general name besides, so that it reads back as it was set.
+/// of a scheme also keeps the general name, so that it reads back as it was set.
 fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
-    let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
-    let mut names = GENERIC_KEY_NAMES.into_iter();
-    let name = names.find(|name| !declared(name) && given.contains_key(*name));
-    let Some(name) = name else {
+    let sent_name = GENERIC_KEY_NAMES.into_iter().find(|name| {
+        let is_declared = scheme.fields.iter().any(|field| field.name == *name);
+        !is_declared && given.contains_key(*name)
+    });
+    let Some(name) = sent_name else {
         return;
     };
     let secrets: Vec<_> = scheme.fields.iter().filter(|field| field.secret).collect();
@@ -145,22 +147,24 @@ pub(super) fn open_fields(scheme: &AuthScheme, values: &Values) -> Vec<(String, 
     scheme.open_fields(|name| values.get(name).and_then(text))
 }
 
-/// Masks values for responses. A value that is not known to be public shows at most its first four
-/// characters.
+/// Masks values for responses. Only values known to be public are shown whole; others show at most
+/// their first four characters.
 pub(super) fn mask_values(scheme: Option<&AuthScheme>, values: &Values) -> Values {
-    let open = |name: &str| {
-        let declared =
-            scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
-        declared.map_or_else(|| PUBLIC_NAMES.contains(&name), |field| !field.secret)
-    };
-    let shown = values.iter().map(|(name, value)| match open(name) {
-        true => (name.clone(), value.clone()),
-        false => (name.clone(), mask(value)),
-    });
+    let shown = values
+        .iter()
+        .map(|(name, value)| match is_public(scheme, name) {
+            true => (name.clone(), value.clone()),
+            false => (name.clone(), mask(value)),
+        });
     shown.collect()
 }
 
-/// Masks all texts inside a value.
+fn is_public(scheme: Option<&AuthScheme>, name: &str) -> bool {
+    let field = scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
+    field.map_or_else(|| PUBLIC_NAMES.contains(&name), |field| !field.secret)
+}
+
+/// Masks all strings inside a value.
 #[must_use]
 pub fn mask(value: &Value) -> Value {
     match value {

@@ -42,7 +42,7 @@ pub(crate) async fn check_usable(
     Ok(())
 }
 
-/// Returns a signal that is given after each change of an account by this server.
+/// Returns a signal of each change of an account by this server.
 #[must_use]
 pub fn commit_signal(app: &App) -> CommitSignal {
     app.store.commit_signal(&COLLECTION)
@@ -97,8 +97,9 @@ pub(crate) async fn count_of_session(
     toolkit: &str,
     auth_config: Option<&AuthConfigId>,
 ) -> Result<usize> {
-    let statuses = Status::VARIANTS.iter();
-    let statuses = statuses.filter(|status| status.is_connected() || status.is_pending());
+    let statuses = Status::VARIANTS
+        .iter()
+        .filter(|status| status.is_connected() || status.is_pending());
     let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
@@ -115,8 +116,8 @@ pub(crate) async fn count_of_session(
     Ok(counted.count())
 }
 
-/// Returns the newest private account of a user and toolkit that is not active; one of an auth config
-/// if it is given.
+/// Returns the newest private account of a user and toolkit that is not active. Considers only the
+/// accounts of the auth config, if there is one.
 pub(crate) async fn newest_inactive(
     app: &App,
     project: &Project,
@@ -133,11 +134,10 @@ pub(crate) async fn newest_inactive(
         query = query.is("auth_config", id.as_str());
     }
     let accounts = app.store.find::<Account>(&query).await?.records;
-    let is_own = |account: &Record<Account>| {
+    Ok(accounts.into_iter().find(|account| {
         account.body.sharing.account_type == AccountType::Private
             && account.body.status != Status::Active
-    };
-    Ok(accounts.into_iter().find(is_own))
+    }))
 }
 
 /// Returns the active accounts of a user, newest first, and those that a session pins.
@@ -149,10 +149,13 @@ pub(crate) async fn accounts_of_session(
 ) -> Result<Vec<SessionAccount>> {
     let query = active_accounts(project, user).page(0, MAX_ACCOUNTS_OF_USER);
     let mut accounts = app.store.find::<Account>(&query).await?.records;
-    let pinned: Vec<_> = pinned.iter().map(|id| id.as_str()).collect();
-    let pinned = app.store.get_many::<Account>(project.id.as_str(), &pinned);
-    let pinned = pinned.await?.into_values();
-    accounts.extend(pinned.filter(|account| {
+    let pinned_ids: Vec<_> = pinned.iter().map(|id| id.as_str()).collect();
+    let pinned_accounts = app
+        .store
+        .get_many::<Account>(project.id.as_str(), &pinned_ids)
+        .await?
+        .into_values();
+    accounts.extend(pinned_accounts.filter(|account| {
         account.body.status == Status::Active && check_user_allowed(account, Some(user)).is_ok()
     }));
     with_configs(app, project, accounts).await
@@ -175,8 +178,10 @@ async fn with_configs(
         .iter()
         .map(|account| account.body.auth_config.as_str());
     let ids: Vec<_> = ids.collect::<HashSet<_>>().into_iter().collect();
-    let configs = app.store.get_many::<AuthConfig>(project.id.as_str(), &ids);
-    let configs = configs.await?;
+    let configs = app
+        .store
+        .get_many::<AuthConfig>(project.id.as_str(), &ids)
+        .await?;
     let with_config = accounts.into_iter().filter_map(|record| {
         let config = configs.get(record.body.auth_config.as_str())?;
         Some(SessionAccount {
@@ -199,10 +204,12 @@ pub(crate) async fn newest_session_config(
         .is("status", auth_configs::Status::Enabled.into_str())
         .descending()
         .page(0, MAX_CANDIDATES);
-    let found = app.store.find::<AuthConfig>(&query).await?.records;
-    let newest = found.iter().find(|config| config.body.in_sessions);
-    let id = newest.map(|config| AuthConfigId::parse(&config.id));
-    id.transpose()
+    let configs = app.store.find::<AuthConfig>(&query).await?.records;
+    configs
+        .iter()
+        .find(|config| config.body.in_sessions)
+        .map(|config| AuthConfigId::parse(&config.id))
+        .transpose()
 }
 
 /// Returns an account of a toolkit that a user may use, by its id or by the alias that the user gave
@@ -219,7 +226,7 @@ pub(crate) async fn find_by_id_or_alias(
         return Ok(None);
     }
     let owner = project.id.as_str();
-    let found = match AccountId::parse(named) {
+    let account = match AccountId::parse(named) {
         Ok(id) => app.store.get::<Account>(owner, id.as_str()).await?,
         Err(_) => {
             let alias = unique_alias(user, toolkit, named.trim());
@@ -227,7 +234,7 @@ pub(crate) async fn find_by_id_or_alias(
             app.store.first::<Account>(query).await?
         }
     };
-    Ok(found.filter(|account| {
+    Ok(account.filter(|account| {
         account.body.toolkit == toolkit && check_user_allowed(account, Some(user)).is_ok()
     }))
 }

@@ -1,14 +1,14 @@
 //! Sharing: the users who may use an account.
 //!
-//! [`Sharing::admits`] is the only place that decides it, and every use of a named account asks it.
-//! An account that is selected without being named is never a shared one, so that a shared account
-//! is used only on explicit request.
+//! [`Sharing::admits`] alone decides it, and every use of a named account asks it. An account that
+//! is selected without being named is never a shared one, so that a shared account is used only on
+//! explicit request.
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use super::account::MAX_USER_ID_CHARS;
-use crate::{Result, accounts::errors};
+use crate::{Error, Result, accounts::errors};
 
 /// Maximum number of users in one list of an account.
 pub const MAX_LISTED_USERS: usize = 1_000;
@@ -25,7 +25,7 @@ pub enum AccountType {
     Shared,
 }
 
-/// Users who may use an account besides its own user.
+/// Users who may use an account in addition to its owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sharing {
     /// Account type.
@@ -74,11 +74,10 @@ impl Sharing {
     /// are admitted.
     #[must_use]
     pub fn admits(&self, owner: &str, user: &str) -> bool {
-        let listed = |list: &[String]| list.iter().any(|listed| listed == user);
         let acl = &self.acl;
         let is_shared = self.account_type == AccountType::Shared;
-        let is_admitted = acl.allow_all_users || listed(&acl.allowed_user_ids);
-        user == owner || (is_shared && is_admitted && !listed(&acl.not_allowed_user_ids))
+        let is_admitted = acl.allow_all_users || lists(&acl.allowed_user_ids, user);
+        user == owner || (is_shared && is_admitted && !lists(&acl.not_allowed_user_ids, user))
     }
 
     /// Applies a change. Fails if lists are given for a private account, or if a list is too long
@@ -109,21 +108,31 @@ impl Sharing {
 }
 
 fn checked_users(name: &str, given: &[String]) -> Result<Vec<String>> {
-    let invalid =
-        |why: String| errors::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
     if given.len() > MAX_LISTED_USERS {
         let count = given.len();
-        return Err(invalid(format!(
-            "{count} users; at most {MAX_LISTED_USERS}"
-        )));
+        return Err(users_invalid(
+            name,
+            &format!("{count} users; at most {MAX_LISTED_USERS}"),
+        ));
     }
-    let user = |user: &String| match user.trim() {
-        user if (1..=MAX_USER_ID_CHARS).contains(&user.chars().count()) => Ok(user.to_owned()),
-        _ => Err(invalid(format!(
-            "each user id must have 1 to {MAX_USER_ID_CHARS} characters"
-        ))),
-    };
-    given.iter().map(user).collect()
+    given
+        .iter()
+        .map(|user| match user.trim() {
+            user if (1..=MAX_USER_ID_CHARS).contains(&user.chars().count()) => Ok(user.to_owned()),
+            _ => Err(users_invalid(
+                name,
+                &format!("each user id must have 1 to {MAX_USER_ID_CHARS} characters"),
+            )),
+        })
+        .collect()
+}
+
+fn users_invalid(name: &str, why: &str) -> Error {
+    errors::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"))
+}
+
+fn lists(list: &[String], user: &str) -> bool {
+    list.iter().any(|listed| listed == user)
 }
 
 #[cfg(test)]

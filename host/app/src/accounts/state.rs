@@ -1,8 +1,8 @@
 //! Status of an account and the events that change it.
 //!
-//! [`Status::after`] is the only place that decides on a change of status. Every change asks it
-//! inside its transaction, so that the decision rests on the status at the time of the write, not
-//! at the time of the request.
+//! [`Status::after`] alone decides on a change of status. Every change asks it inside its
+//! transaction, so that the decision rests on the status at the time of the write, not at the time
+//! of the request.
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -58,7 +58,7 @@ pub enum Event {
 }
 
 impl Status {
-    /// Returns true if the account has a credential that is believed to work.
+    /// Returns true if the account has a credential that is expected to work.
     #[must_use]
     pub fn is_connected(self) -> bool {
         matches!(self, Self::Active | Self::Inactive)
@@ -69,7 +69,7 @@ impl Status {
         matches!(self, Self::Initializing | Self::Initiated)
     }
 
-    /// Returns the status after an event, or none if the event cannot happen in this status.
+    /// Returns the status after an event, or `None` if the event cannot happen in this status.
     ///
     /// A connected account stays connected while its user connects it again, whatever the outcome.
     /// An expired pending account may still be connected, because the user may stay at the provider

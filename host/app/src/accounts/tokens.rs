@@ -180,17 +180,23 @@ impl TokenManager {
     ) -> Result<ClientContext> {
         let now = self.clock.now();
         let credentials = auth_configs::open_credentials(&self.vault, config, now).await?;
-        let net = self.settings.net.for_tenant(config.project.as_str().into());
-        let net = net.with_proxy(credentials.net_proxy()?);
+        let net = self
+            .settings
+            .net
+            .for_tenant(config.project.as_str().into())
+            .with_proxy(credentials.net_proxy()?);
         let own = credentials.own;
-        let redirect_uri = own.get("oauth_redirect_uri").and_then(Value::as_str);
-        let redirect_uri = redirect_uri.filter(|text| !text.is_empty());
-        let redirect_uri = redirect_uri.map(str::to_owned);
+        let redirect_uri = own
+            .get("oauth_redirect_uri")
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned);
         let mut scopes = auth_configs::scopes(&own, "scopes");
         let user_scopes = auth_configs::scopes(&own, "user_scopes");
         let client = if config.body.managed {
-            let app = oauth_apps::find(&self.store, &config.body.toolkit).await?;
-            let app = app.ok_or_else(|| errors::no_managed_auth(&config.body.toolkit))?;
+            let app = oauth_apps::find(&self.store, &config.body.toolkit)
+                .await?
+                .ok_or_else(|| errors::no_managed_auth(&config.body.toolkit))?;
             scopes.extend(app.body.scopes.iter().cloned());
             let secret = oauth_apps::secret(&self.vault, &app, now).await?;
             let secret = (!secret.is_empty()).then(|| secret.into());
@@ -275,11 +281,12 @@ impl TokenManager {
         };
         match request.await {
             Ok(()) => {
-                let tokens = REVOCABLE_TOKENS.into_iter();
-                let tokens = tokens.filter(|(name, _)| values.contains_key(*name));
+                let tokens = REVOCABLE_TOKENS
+                    .into_iter()
+                    .filter(|(name, _)| values.contains_key(*name));
                 Ok(tokens.map(|(_, token)| token).collect())
             }
-            // The provider has no revocation endpoint.
+            // The provider lacks a revocation endpoint.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
             Err(refusal) => Err(errors::unavailable(refusal)),
         }
@@ -364,8 +371,8 @@ impl TokenOwner {
 
 /// Returns the time before the expiry at which tokens of a scheme are refreshed.
 fn refresh_margin(scheme: &AuthScheme, usual: Duration) -> Duration {
-    let own = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
-    own.map_or(usual, |seconds| Duration::from_secs(seconds.into()))
+    let declared = scheme.oauth2.as_ref().and_then(|flow| flow.refresh_margin);
+    declared.map_or(usual, |seconds| Duration::from_secs(seconds.into()))
 }
 
 /// Returns true if tokens of a mode can be obtained from field values at any time.

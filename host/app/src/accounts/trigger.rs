@@ -16,9 +16,9 @@ use crate::{
     projects::Project,
 };
 
-/// Returns the account that a new trigger instance uses: the one that is named, or the newest
-/// active one of the user. Fails if there is no such account, or if it is deleted, not active, or
-/// of another toolkit or user.
+/// Returns the account that a new trigger instance uses: the named one, or the newest active one of
+/// the user. Fails if the account does not exist, is deleted, is not active, or is of another toolkit
+/// or user.
 pub(crate) async fn account_for_trigger(
     app: &App,
     project: &Project,
@@ -39,9 +39,9 @@ pub(crate) async fn account_for_trigger(
     Ok(account)
 }
 
-/// Checks that a tool can run with the account that is named, or else with the newest active one of
-/// the user. Fails if there is no such account, if it is deleted, not active, or of another toolkit
-/// or user, or if its auth config does not allow the tool.
+/// Checks that a tool can run with the named account, or else with the newest active one of the
+/// user. Fails if the account does not exist, is deleted, is not active, or is of another toolkit or
+/// user, or if its auth config does not allow the tool.
 pub(crate) async fn check_account_for_tool(
     app: &App,
     project: &Project,
@@ -65,8 +65,8 @@ pub(crate) async fn check_account_for_tool(
     }
 }
 
-/// Returns an account that is active and whose auth config exists. Fails if the account does not
-/// exist, is deleted or is not active.
+/// Returns an active account whose auth config exists. Fails if the account does not exist, is
+/// deleted or is not active.
 pub(crate) async fn active_account(
     app: &App,
     project: &Project,

@@ -30,7 +30,7 @@ pub(crate) struct CredentialCheck<'a> {
     pub release: &'a Release,
     /// Scheme of the values.
     pub mode: AuthMode,
-    /// Values of the account that is being connected.
+    /// Values of the account to connect.
     pub values: &'a Values,
     /// The proxy of the auth config, if it has one.
     pub proxy: Option<Arc<net::Proxy>>,
@@ -64,8 +64,8 @@ impl CredentialCheck<'_> {
 
 /// Asks the provider to verify the credential of an account. A token that expires soon is refreshed
 /// first. The account fails if the provider rejects the credential. Returns the status. Fails if the
-/// account does not exist, the toolkit has no request to verify a credential, or the provider does not
-/// answer.
+/// account does not exist, the toolkit lacks a request to verify a credential, or the provider does
+/// not answer.
 pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
@@ -85,15 +85,21 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
         Err(cause) => return Err(cause),
     };
     let now = app.clock.now();
-    let change = |account: &mut Account| -> Result<Status> {
-        if let Some(status) = account.status.after(Event::CredentialRejected) {
-            account.set_status(status, Some(rejected.reason()), now);
-        }
-        Ok(account.status)
-    };
     let owner = project.id.as_str();
-    let done = app.store.edit(owner, id.as_str(), now, change).await?;
-    done.ok_or_else(|| errors::account_not_found(id))
+    app.store
+        .edit(
+            owner,
+            id.as_str(),
+            now,
+            |account: &mut Account| -> Result<Status> {
+                if let Some(status) = account.status.after(Event::CredentialRejected) {
+                    account.set_status(status, Some(rejected.reason()), now);
+                }
+                Ok(account.status)
+            },
+        )
+        .await?
+        .ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Verifies values under an auth config, with its client and through its proxy, or without one.

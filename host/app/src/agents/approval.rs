@@ -115,8 +115,8 @@ pub async fn execute_with_approval(
     outcome
 }
 
-/// Executes a tool, or returns the question whether the call may run. `given` is the account for which the
-/// user has approved the call, empty if it needs none, with the decision.
+/// Executes a tool, or returns the question whether the call may run. `given` is the decision of the
+/// user, with the account for which it was made: empty if the call does not need an account.
 async fn execute_or_ask(
     app: &App,
     caller: &SessionCaller,
@@ -202,11 +202,9 @@ fn question_text(
     account: &str,
     note: &str,
 ) -> Result<String> {
-    let invalid = |problem: String| errors::arguments_invalid(tool, problem);
-    let arguments: Map<String, Value> =
-        serde_json::from_slice(&request.arguments).map_err(|cause| invalid(cause.to_string()))?;
-    let shown = |text: &str| visible(text).into_owned();
-    let arguments: Vec<(String, String)> = arguments
+    let parsed: Map<String, Value> = serde_json::from_slice(&request.arguments)
+        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
+    let arguments: Vec<(String, String)> = parsed
         .iter()
         .map(|(name, value)| {
             (
@@ -215,14 +213,14 @@ fn question_text(
             )
         })
         .collect();
-    let chars = |text: &str| text.chars().count();
-    let names: usize = arguments.iter().map(|(name, _)| chars(name)).sum();
-    let values: usize = arguments.iter().map(|(_, value)| chars(value)).sum();
+    let names: usize = arguments.iter().map(|(name, _)| char_count(name)).sum();
+    let values: usize = arguments.iter().map(|(_, value)| char_count(value)).sum();
     if names.saturating_add(MIN_VALUE_CHARS.saturating_mul(arguments.len())) > MAX_SHOWN_CHARS {
-        return Err(invalid(format!(
+        let problem = format!(
             "the {} arguments are too many to be shown to the user, who has to approve the call",
             arguments.len()
-        )));
+        );
+        return Err(errors::arguments_invalid(tool, problem));
     }
     let limit = if names + values <= MAX_SHOWN_CHARS {
         MAX_SHOWN_CHARS
@@ -237,8 +235,8 @@ fn question_text(
     let mut text = format!("Execute {tool}{of_account} with these arguments?{note}");
     let cut: Vec<String> = arguments
         .iter()
-        .filter(|(_, value)| chars(value) > limit)
-        .map(|(name, value)| format!("{name} ({limit} of {} characters)", chars(value)))
+        .filter(|(_, value)| char_count(value) > limit)
+        .map(|(name, value)| format!("{name} ({limit} of {} characters)", char_count(value)))
         .collect();
     if !cut.is_empty() {
         text.push_str("\nNot shown whole: ");
@@ -254,9 +252,17 @@ fn question_text(
     Ok(text)
 }
 
+fn shown(text: &str) -> String {
+    visible(text).into_owned()
+}
+
+fn char_count(text: &str) -> usize {
+    text.chars().count()
+}
+
 /// Call for which a state was issued.
 struct Asked {
-    /// Id of the account with which the call would have run; empty if it needs none.
+    /// Id of the account with which the call would have run; empty if it does not need one.
     account: String,
     /// The hash in the state, in lower case.
     hash: String,
@@ -270,21 +276,22 @@ fn verify(
     request: &SessionExecute,
     state: &str,
 ) -> Result<Asked> {
-    let invalid = || errors::approval_invalid(tool);
     let parts: Vec<&str> = state.split('.').collect();
-    let [expires_at, nonce, account, given] = parts[..] else {
-        return Err(invalid());
+    let [expires_at, nonce, account, sent_hash] = parts[..] else {
+        return Err(errors::approval_invalid(tool));
     };
-    let expires_at = expires_at.parse().map_err(|_| invalid())?;
-    let given = hex::decode(given).map_err(|_| invalid())?;
+    let expires_at = expires_at
+        .parse()
+        .map_err(|_| errors::approval_invalid(tool))?;
+    let sent_bytes = hex::decode(sent_hash).map_err(|_| errors::approval_invalid(tool))?;
     let hash = hash(app, caller, tool, request, [nonce, account], expires_at)?;
     // The comparison takes constant time.
-    if hash.verify_slice(&given).is_err() || app.clock.now().0 > expires_at {
-        return Err(invalid());
+    if hash.verify_slice(&sent_bytes).is_err() || app.clock.now().0 > expires_at {
+        return Err(errors::approval_invalid(tool));
     }
     Ok(Asked {
         account: account.to_owned(),
-        hash: hex::encode(given),
+        hash: hex::encode(sent_bytes),
     })
 }
 

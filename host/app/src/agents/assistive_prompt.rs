@@ -1,4 +1,4 @@
-//! A text for the system prompt of an assistant that works in a session.
+//! Instructions for the system prompt of an assistant that works in a session.
 
 use super::{Config, meta::MetaTool};
 

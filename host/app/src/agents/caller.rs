@@ -15,7 +15,7 @@ use crate::{
     projects::SharedProject,
 };
 
-/// Rights of the key of a request in a session, besides the execution of tools.
+/// Rights of the key of a request in a session, in addition to the execution of tools.
 #[derive(Debug, Clone, Default)]
 pub struct CallerRights {
     /// The key or access token; absent in requests of this server itself.
@@ -35,7 +35,7 @@ pub struct SessionCaller {
     pub project: SharedProject,
     /// Id of the session, unless the session is not stored.
     pub(super) id: Option<SessionId>,
-    /// The session, as it was when the request began.
+    /// The session, as it was at the start of the request.
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
     pub request_id: RequestId,
@@ -66,9 +66,9 @@ impl SessionCaller {
         })
     }
 
-    /// Returns the caller with the session as it is now, for a tool that begins after others or after a wait.
-    /// Fails if the session was deleted, or the credential of the request revoked. A session that has not
-    /// changed is not decoded again.
+    /// Returns the caller with the session as it is now, for a tool that starts after others or after a
+    /// wait. Fails if the session was deleted, or the credential of the request revoked. An unchanged
+    /// session is not decoded again.
     pub async fn current(&self, app: &App) -> Result<Cow<'_, Self>> {
         if let Some(credential) = &self.rights.credential {
             credential.check(app).await?;
@@ -88,8 +88,8 @@ impl SessionCaller {
         }))
     }
 
-    /// Returns the caller of a session that is not stored and has no id. It sends no proxy requests and stores
-    /// no recipes.
+    /// Returns the caller of a session that is not stored and lacks an id. It sends no proxy requests and
+    /// stores no recipes.
     pub(super) fn unstored(project: &SharedProject, config: Config, request_id: RequestId) -> Self {
         let record = Record {
             id: String::new(),

@@ -36,8 +36,8 @@ pub(super) async fn checked(
     Ok(config)
 }
 
-/// Spells every slug as the catalog does. A tool that is gone keeps its slug if the configuration before
-/// named it.
+/// Spells every slug as the catalog does. A tool that was removed keeps its slug if the configuration
+/// before named it.
 fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -> Result<Config> {
     let mut unknown = Vec::new();
     let mut toolkit = |slug: &str| {
@@ -62,8 +62,7 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
         return Err(errors::invalid_toolkit_slugs(unknown.join(", ")));
     }
     // One of the two would be ignored, which could permit more than was meant.
-    let mut repeated = repeated.into_iter().flatten();
-    if let Some(slug) = repeated.next() {
+    if let Some(slug) = repeated.into_iter().flatten().next() {
         let slug = truncate(&slug);
         let problem = format!("toolkit {slug} is named twice, in different spellings");
         return Err(errors::session_invalid(problem));
@@ -103,12 +102,13 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
                 truncate(&slug)
             )));
         }
-        let toolkit = catalog.toolkit(slug.trim());
-        let toolkit = toolkit.filter(|_| catalog.tool(slug.trim(), LATEST).is_err());
-        let slug = toolkit.map_or_else(|| tool(None, &slug), |found| found.slug.to_string());
+        let catalog_slug = catalog
+            .toolkit(slug.trim())
+            .filter(|_| catalog.tool(slug.trim(), LATEST).is_err())
+            .map_or_else(|| tool(None, &slug), |toolkit| toolkit.slug.to_string());
         // Of two spellings of a slug the stricter one holds.
-        let own = config.permissions.entry(slug).or_insert(permission);
-        *own = permission.max(*own);
+        let entry = config.permissions.entry(catalog_slug).or_insert(permission);
+        *entry = permission.max(*entry);
     }
     if unknown.is_empty() {
         Ok(config)
@@ -161,8 +161,9 @@ fn check_values(config: &Config) -> Result<()> {
         ToolFilter::Tags(tags) => Some(tags),
         ToolFilter::Enable(_) | ToolFilter::Disable(_) => None,
     });
-    let tags = of_toolkits.chain([&config.tags]);
-    let tags = tags.flat_map(|tags| tags.enable.iter().chain(&tags.disable));
+    let tags = of_toolkits
+        .chain([&config.tags])
+        .flat_map(|tags| tags.enable.iter().chain(&tags.disable));
     let approval = config.approval_toolkit_tags.values().flatten();
     for tag in tags.chain(&config.approval_tags).chain(approval) {
         if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {

@@ -61,11 +61,11 @@ pub struct Config {
     pub workbench: Workbench,
     /// Use of several accounts of one toolkit.
     pub multi_account: Option<MultiAccount>,
-    /// Tools that are listed beside the meta tools.
+    /// Tools that are listed next to the meta tools.
     pub preload: Option<Preload>,
-    /// True if the session has no search for tools.
+    /// True if the session does not offer the search for tools.
     pub search_disabled: bool,
-    /// True if the session has no parallel execution of several tools.
+    /// True if the session does not offer the parallel execution of several tools.
     pub multi_execute_disabled: bool,
     /// False if proxy requests are refused; they are permitted without it.
     pub proxy_execute: Option<bool>,
@@ -128,9 +128,9 @@ pub enum ToolFilter {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tags {
-    /// Hints of which a tool needs at least one; no restriction if there are none.
+    /// Hints of which a tool needs at least one; no restriction if empty.
     pub enable: Vec<String>,
-    /// Hints of which a tool may have none.
+    /// Hints that exclude a tool.
     pub disable: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ pub struct ManageConnections {
     pub callback_url: Option<String>,
     /// True if the session has the meta tool that waits for connections.
     pub wait_for_connections: bool,
-    /// Setting of the client that is only shown: no tool of a session removes connections.
+    /// Setting of the client, shown but without effect: no tool of a session removes connections.
     pub connection_removal: bool,
 }
 
@@ -199,7 +199,7 @@ pub struct MultiAccount {
     pub explicit_selection: bool,
 }
 
-/// Tools that are listed beside the meta tools.
+/// Tools that are listed next to the meta tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preload {

@@ -32,14 +32,14 @@ pub struct Connect {
     pub callback_url: Option<String>,
     /// Name that the user gives to the account.
     pub alias: Option<String>,
-    /// Users who may also use the account; none by default.
+    /// Users who may also use the account; empty by default.
     pub sharing: SharingChange,
 }
 
 /// Creates a pending account of the session's user, and the address of the page on which the user
 /// connects it. Fails if the key does not permit it, the toolkit does not exist, the session does not permit
-/// the toolkit or a further account of it, it needs no account or has no auth config that the session may use,
-/// or an address is invalid.
+/// the toolkit or a further account of it, the toolkit needs no account or lacks an auth config that the
+/// session may use, or an address is invalid.
 pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result<LinkCreated> {
     if !caller.rights.connect {
         let areas = [Area::ConnectedAccounts, Area::Sessions].map(|area| area.into_str());
@@ -47,14 +47,15 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     }
     let config = caller.config();
     let catalog = app.catalog.snapshot();
-    let toolkit = catalog.toolkit(request.toolkit.trim());
-    let toolkit = toolkit.ok_or_else(|| errors::invalid_toolkit_slugs(truncate(&request.toolkit)));
-    let release = toolkit?.current();
+    let release = catalog
+        .toolkit(request.toolkit.trim())
+        .ok_or_else(|| errors::invalid_toolkit_slugs(truncate(&request.toolkit)))?
+        .current();
     scope::check_toolkit(config, &release.slug)?;
     if release.no_auth() {
         return Err(errors::toolkit_no_auth(&release.slug));
     }
-    check_room(app, caller, &release.slug, 1).await?;
+    check_account_limit(app, caller, &release.slug, 1).await?;
     let callback_url = request.callback_url;
     let link = NewLink {
         auth_config: auth_config(app, caller, release).await?,
@@ -65,8 +66,8 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
         sharing: request.sharing,
     };
     let created = accounts::link(app, &caller.project, link).await?;
-    // Others may have been created at the same time: of those together, none stays that is one too many.
-    if let Err(cause) = check_room(app, caller, &release.slug, 0).await {
+    // Others may have been created concurrently: of those, each that exceeds the limit is removed.
+    if let Err(cause) = check_account_limit(app, caller, &release.slug, 0).await {
         accounts::remove(app, &caller.project, &created.account, false).await?;
         return Err(cause);
     }
@@ -75,7 +76,12 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
 
 /// Checks that the user may have more accounts of a toolkit, if the session limits their number. Accounts that
 /// the user has yet to connect count, because the user may connect all of them.
-async fn check_room(app: &App, caller: &SessionCaller, toolkit: &str, more: usize) -> Result<()> {
+async fn check_account_limit(
+    app: &App,
+    caller: &SessionCaller,
+    toolkit: &str,
+    more: usize,
+) -> Result<()> {
     let config = caller.config();
     let several = config.multi_account.as_ref();
     let Some(most) = several.and_then(|several| several.max_accounts) else {
@@ -89,7 +95,7 @@ async fn check_room(app: &App, caller: &SessionCaller, toolkit: &str, more: usiz
     Err(errors::too_many_session_accounts(user, toolkit, most))
 }
 
-/// Creates a link with which the user of a session connects an account for a tool. Returns none if
+/// Creates a link with which the user of a session connects an account for a tool. Returns `None` if
 /// the session does not manage connections. Fails if the session does not permit the tool, or as
 /// [`link`].
 pub async fn link_for_tool(

@@ -1,9 +1,9 @@
 //! The key or the access token with which a request in a session, or to an MCP server, was sent.
 //!
-//! Problem: batches, scripts, recipes and waits go on after their request was admitted.
+//! Problem: batches, scripts, recipes and waits continue after their request was admitted.
 //!
-//! Guarantee: none of their calls begins after this server has acknowledged that the key, or the consent
-//! behind the token, is revoked. Other servers know of it once they have learned of the change.
+//! Guarantee: no such call starts after this server has acknowledged that the key, or the consent behind
+//! the token, is revoked. Other servers know of it once they have learned of the change.
 
 use serde::{Deserialize, Serialize};
 

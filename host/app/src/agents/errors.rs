@@ -14,7 +14,7 @@ crate::error_table! { pub table:
     SESSION_NOT_FOUND = tool_router_session_not_found(id: impl Display): NotFound, 4301, "ToolRouterV2_SessionNotFound",
         "tool router session {id} not found",
         "create a session with POST /tool_router/session";
-    /// The user of the session has no usable account for the toolkit.
+    /// The user of the session lacks a usable account for the toolkit.
     NO_ACTIVE_CONNECTION = no_active_connection(user: impl Display, toolkit: impl Display): Invalid, 4302, "ToolRouterV2_NoActiveConnection",
         "user `{user}` has no active connection to toolkit {toolkit} that the session may use",
         "connect an account with the operation `link` of the session, or with the meta tool MANAGE_CONNECTIONS";
@@ -34,7 +34,7 @@ crate::error_table! { pub table:
     INVALID_ACCOUNTS = invalid_accounts(problems: impl Display): Invalid, 4309, "ToolRouterV2_InvalidConnectedAccountIds",
         "these connected accounts cannot be used: {problems}",
         "name active accounts of the toolkits that belong to the session's user or are shared with it";
-    /// The project has no auth config for the toolkit, and the operator no OAuth app.
+    /// The project lacks an auth config for the toolkit, and the operator an OAuth app.
     NO_AUTH_CONFIG = no_auth_config(toolkit: impl Display): Invalid, 4308, "ToolRouterV2_NoManagedAuth",
         "toolkit {toolkit} has no managed auth and no auth config that sessions may use",
         "create an auth config for the toolkit, or ask the operator to configure an OAuth app";
@@ -74,11 +74,11 @@ crate::error_table! { pub table:
     TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
         "the project waits for connections in {max} calls already",
         "wait for all toolkits in one call, or retry after a moment", with_retry_after(SHORT_WAIT);
-    /// The session has no mount of this id.
+    /// The mount does not exist in the session.
     MOUNT_NOT_FOUND = mount_not_found(id: impl Display): NotFound, 4330, "ToolRouterV2_MountNotFound",
         "the session has no mount `{id}`",
         "use the mount `files`";
-    /// The session has no file at the path.
+    /// The file does not exist in the session.
     SESSION_FILE_NOT_FOUND = session_file_not_found(path: impl Display): NotFound, 4331, "ToolRouterV2_FileNotFound",
         "the session has no file `{path}`",
         "list the files of the mount `files` of the session";
@@ -108,7 +108,7 @@ crate::error_table! { pub table:
     RECIPE_INVALID = recipe_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4350, "ToolRouterV2_RecipeInvalid",
         "recipe {slug} is invalid",
         "correct the problems that `errors` lists, and store the recipe again", with_problems(problems);
-    /// The user of the session has no such recipe.
+    /// The recipe does not exist for the user of the session.
     RECIPE_NOT_FOUND = recipe_not_found(slug: impl Display): NotFound, 4351, "ToolRouterV2_RecipeNotFound",
         "the user has no recipe {slug}",
         "list the recipes with the meta tool GET_RECIPE, or store one with UPSERT_RECIPE";
@@ -116,7 +116,7 @@ crate::error_table! { pub table:
     RECIPE_INPUT_INVALID = recipe_input_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4352, "ToolRouterV2_RecipeInputInvalid",
         "the arguments do not match the input schema of recipe {slug}",
         "correct the problems that `errors` lists; the meta tool GET_RECIPE shows the schema", with_problems(problems);
-    /// The user of the session has no such run of a recipe.
+    /// The run of a recipe does not exist for the user of the session.
     RECIPE_RUN_NOT_FOUND = recipe_run_not_found(id: impl Display): NotFound, 4353, "ToolRouterV2_RecipeRunNotFound",
         "the user has no run {id} of a recipe, or it is older than a day",
         "execute the recipe again";
@@ -154,15 +154,15 @@ crate::error_table! { pub table:
     MCP_INSTANCE_EXISTS = mcp_instance_exists(user: impl Display): Conflict, 4403, "McpInstance_Exists",
         "user `{user}` has an instance of the MCP server already",
         "use the instance, or delete it first";
-    /// The user has no active account of an auth config of the MCP server.
+    /// The user lacks an active account of an auth config of the MCP server.
     MCP_INSTANCE_NOT_CONNECTED = mcp_instance_not_connected(user: impl Display, configs: impl Display): Forbidden, 4404, "McpInstance_NotConnected",
         "user `{user}` has no active connected account of these auth configs: {configs}",
         "connect an account of each auth config for the user first";
-    /// The user has no instance of the MCP server.
+    /// The instance of the MCP server does not exist for the user.
     MCP_INSTANCE_NOT_FOUND = mcp_instance_not_found(id: impl Display): NotFound, 4405, "McpInstance_NotFound",
         "instance {id} of the MCP server not found",
         "list the instances of the MCP server";
-    /// The MCP server has no tool of this name.
+    /// The MCP server lacks a tool of this name.
     MCP_TOOL_NOT_FOUND = mcp_tool_not_found(name: impl Display, similar: &str): NotFound, 4406, "McpServer_ToolNotFound",
         "the MCP server has no tool {name}{similar}",
         "call a tool of `tools/list`";
@@ -187,7 +187,8 @@ crate::error_table! { pub table:
     MCP_GRANT_INVALID = mcp_grant_invalid(problem: impl Display): Invalid, 4413, "McpAuthorization_GrantInvalid",
         "the code or refresh token is not valid: {problem}",
         "start a new authorization at /oauth/authorize";
-    /// A token is requested for what is no MCP endpoint, or for another one than was consented to.
+    /// A token is requested for something other than an MCP endpoint, or for another endpoint than
+    /// was consented to.
     MCP_TARGET_INVALID = mcp_target_invalid(problem: impl Display): Invalid, 4414, "McpAuthorization_TargetInvalid",
         "resource is not valid: {problem}",
         "send the `resource` of the metadata of the MCP endpoint";
@@ -195,7 +196,7 @@ crate::error_table! { pub table:
     MCP_TOKEN_INVALID = mcp_token_invalid(): Unauthenticated, 4415, "McpAuthorization_TokenInvalid",
         "the access token has ended, was revoked, or is for another endpoint",
         "refresh the token, or start a new authorization at /oauth/authorize";
-    /// The key gives no access to the MCP endpoint, or there is no such endpoint.
+    /// The key gives no access to the MCP endpoint, or the endpoint does not exist.
     MCP_KEY_WITHOUT_ACCESS = mcp_key_without_access(): Forbidden, 4416, "McpAuthorization_KeyWithoutAccess",
         "the key gives no access to the MCP endpoint, or there is no such endpoint",
         "use a key of the project, or the user key of a member";

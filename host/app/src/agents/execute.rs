@@ -25,7 +25,7 @@ pub struct SessionExecute {
 pub(super) enum Prepared {
     /// A recipe. It is not read yet.
     Recipe,
-    /// A tool, with the account of its calls unless it needs none.
+    /// A tool, with the account of its calls if it needs one.
     Tool {
         found: ResolvedTool,
         account: Option<AccountId>,
@@ -35,9 +35,9 @@ pub(super) enum Prepared {
 /// Finds a tool that a session permits, in the latest version of its toolkit. Fails if the tool
 /// does not exist, or if the session does not permit it.
 pub fn resolve(app: &App, caller: &SessionCaller, tool: &str) -> Result<ResolvedTool> {
-    let found = app.catalog.tool(tool, LATEST)?;
-    scope::check(caller.config(), &found)?;
-    Ok(found)
+    let resolved = app.catalog.tool(tool, LATEST)?;
+    scope::check(caller.config(), &resolved)?;
+    Ok(resolved)
 }
 
 /// Executes a tool or a recipe in a session, and records the execution. A tool that has the slug of
@@ -97,7 +97,7 @@ pub(super) async fn execute_prepared(
 ///
 /// # Errors
 /// Fails before the tool runs: if the session does not permit it or requires approval of the call,
-/// if the user has no usable account, or for a reason of `runs::execute`. After that, every outcome
+/// if the user lacks a usable account, or for a reason of `runs::execute`. After that, every outcome
 /// is an [`Execution`].
 pub(super) async fn execute_tool(
     app: &App,
@@ -124,8 +124,8 @@ async fn permit(
     Ok((found, account))
 }
 
-/// Returns the account with which a call runs a tool, or none if it needs none. `named` is the one
-/// that the call asks for.
+/// Returns the account with which a call runs a tool, or `None` if it does not need one. `named` is
+/// the one that the call asks for.
 pub(super) async fn account(
     app: &App,
     caller: &SessionCaller,
@@ -139,7 +139,7 @@ pub(super) async fn account(
     selected.await.map(Some)
 }
 
-/// Runs a tool that the session permits and its user has approved, if that is required.
+/// Runs a tool that the session permits and, if required, its user has approved.
 pub(super) async fn run(
     app: &App,
     caller: &SessionCaller,

@@ -34,7 +34,7 @@ pub(super) struct ProxyAnswer {
     status: u16,
     headers: BTreeMap<String, String>,
     data: RawJson,
-    /// Link to a body that is not text, or too large.
+    /// Link to a body that is binary or too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
@@ -68,8 +68,11 @@ impl ProxyCall {
             session: None,
             request_id: caller.request_id.clone(),
         };
-        let account = self.account.as_deref().map(str::trim);
-        let account = account.filter(|account| !account.is_empty());
+        let account = self
+            .account
+            .as_deref()
+            .map(str::trim)
+            .filter(|account| !account.is_empty());
         let response = proxy(app, caller, &self.toolkit_slug, account, request).await?;
         Ok(response.into())
     }
@@ -92,13 +95,15 @@ impl From<ProxyResponse> for ProxyAnswer {
 
 /// Returns names with their values as text; null is left out.
 fn texts(values: Option<BTreeMap<String, Value>>) -> Vec<(String, String)> {
-    let values = values.unwrap_or_default().into_iter();
-    let values = values.filter(|(_, value)| !value.is_null());
-    let values = values.map(|(name, value)| match value {
-        Value::String(text) => (name, text),
-        other => (name, other.to_string()),
-    });
-    values.collect()
+    values
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| match value {
+            Value::String(text) => (name, text),
+            other => (name, other.to_string()),
+        })
+        .collect()
 }
 
 /// Sends a request to the provider of a toolkit with an account of the session's user, and records
@@ -107,7 +112,7 @@ fn texts(values: Option<BTreeMap<String, Value>>) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// Fails if the toolkit does not exist, if the session does not permit proxy requests to it, if the
-/// user has no usable account, or for a reason of `runs::proxy`.
+/// user lacks a usable account, or for a reason of `runs::proxy`.
 pub async fn proxy(
     app: &App,
     caller: &SessionCaller,
@@ -116,9 +121,10 @@ pub async fn proxy(
     request: Proxy,
 ) -> Result<ProxyResponse> {
     let catalog = app.catalog.snapshot();
-    let found = catalog.toolkit(toolkit.trim());
-    let found = found.ok_or_else(|| errors::invalid_toolkit_slugs(truncate(toolkit)))?;
-    let release = found.current();
+    let release = catalog
+        .toolkit(toolkit.trim())
+        .ok_or_else(|| errors::invalid_toolkit_slugs(truncate(toolkit)))?
+        .current();
     let config = caller.config();
     scope::check_proxy(config, &release.slug)?;
     let selected = match &request.custom {

@@ -4,7 +4,7 @@
 //! filters apply in this order, and the first one that excludes the tool is the reason: the toolkits
 //! of the session, the permission of the tool, the list of tools of the toolkit, the hints set for the
 //! toolkit, or else those set for the session. A tool that an `enable` list names is permitted whatever
-//! its hints are. Of enabled hints a tool needs one; of disabled ones it may have none.
+//! its hints are. A tool needs one of the enabled hints, and a disabled hint excludes it.
 
 use super::{Config, Filter, Permission, Tags, ToolFilter, errors};
 use crate::{Error, catalog::ResolvedTool};
@@ -48,16 +48,16 @@ pub enum Refusal {
     /// The disabled tools of the toolkit contain it.
     #[error("`tools` of the toolkit disables the tool")]
     ToolDisabled,
-    /// It has none of the hints that are enabled for the toolkit.
+    /// It lacks the hints that are enabled for the toolkit.
     #[error("the tool has none of the tags enabled for the toolkit")]
     ToolkitHintMissing,
-    /// It has a hint that is disabled for the toolkit.
+    /// One of its hints is disabled for the toolkit.
     #[error("the tool has a tag that is disabled for the toolkit")]
     ToolkitHintDisabled,
-    /// It has none of the hints that are enabled for the session.
+    /// It lacks the hints that are enabled for the session.
     #[error("the tool has none of the tags enabled for the session")]
     HintMissing,
-    /// It has a hint that is disabled for the session.
+    /// One of its hints is disabled for the session.
     #[error("the tool has a tag that is disabled for the session")]
     HintDisabled,
 }
@@ -165,8 +165,8 @@ pub fn honors_approvals(config: &Config, found: &ResolvedTool) -> bool {
 /// Returns the permission of the tool, its toolkit or all tools.
 fn own_permission(config: &Config, tool: &Facts<'_>) -> Permission {
     let of_tool = config.permissions.get(tool.tool);
-    let own = of_tool.or_else(|| config.permissions.get(tool.toolkit));
-    own.copied().unwrap_or_else(|| of_all(config))
+    let permission = of_tool.or_else(|| config.permissions.get(tool.toolkit));
+    permission.copied().unwrap_or_else(|| of_all(config))
 }
 
 /// Returns the stricter of two permissions: the own one of the tool, and that of the lists of what needs
@@ -205,7 +205,7 @@ fn of_all(config: &Config) -> Permission {
 
 /// Returns true if any tool of a toolkit may need approval or be denied.
 fn restricts_calls(config: &Config, toolkit: &str) -> bool {
-    // The slug of a tool begins with that of its toolkit.
+    // The slug of a tool starts with that of its toolkit.
     let prefix = format!("{}_", toolkit.to_uppercase());
     let mut restricted = config.permissions.iter();
     let tools = config.approval_tools.get(toolkit);
@@ -226,7 +226,7 @@ pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
 }
 
 /// Checks that a session permits proxy requests to the provider of a toolkit. A session that limits
-/// the tools of the toolkit permits none, because a proxy request could do what an excluded tool does.
+/// the tools of the toolkit refuses them, because a proxy request could do what an excluded tool does.
 ///
 /// # Errors
 /// Fails with [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.

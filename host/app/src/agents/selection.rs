@@ -16,7 +16,7 @@ use crate::{
 /// account that the call asks for.
 ///
 /// # Errors
-/// Fails if the user has no usable account; if the named account does not exist, belongs to another
+/// Fails if the user lacks a usable account; if the named account does not exist, belongs to another
 /// user or toolkit, is not one of those that the session pins, or is of an auth config that the
 /// session may not use; or if the session requires the call to name one of several accounts.
 pub async fn select(
@@ -34,8 +34,9 @@ pub async fn select(
         Some(pinned) => (pinned.len(), pinned.first().cloned()),
         None => {
             let usable = usable_accounts(app, caller, toolkit).await?;
-            let newest = usable.first();
-            let newest = newest.map(|account| AccountId::parse(&account.record.id));
+            let newest = usable
+                .first()
+                .map(|account| AccountId::parse(&account.record.id));
             (usable.len(), newest.transpose()?)
         }
     };
@@ -75,16 +76,17 @@ async fn select_named(
     };
     let user = &config.user_id;
     let toolkit = &release.slug;
-    let found = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named).await?;
-    let account = found.ok_or_else(unknown)?;
+    let account = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named)
+        .await?
+        .ok_or_else(unknown)?;
     let id = AccountId::parse(&account.id)?;
     let auth_config = &account.body.auth_config;
     let is_usable = match (pinned, config.auth_configs.get(&**toolkit)) {
         (Some(pinned), _) => pinned.contains(&id),
-        (None, Some(own)) => auth_config == own,
+        (None, Some(permitted)) => auth_config == permitted,
         (None, None) => {
-            let found = auth_configs::find(app, &caller.project, auth_config).await?;
-            found.is_some_and(|found| found.body.in_sessions)
+            let config = auth_configs::find(app, &caller.project, auth_config).await?;
+            config.is_some_and(|config| config.body.in_sessions)
         }
     };
     if is_usable { Ok(id) } else { Err(unknown()) }

@@ -5,8 +5,8 @@
 //!
 //! Guarantee: a set of changes is stored whole or not at all. Number, size and paths of files are
 //! limited, and their sizes count against the quota of the project. The files are erased with their
-//! session and with their project. A record names each blob at all times, so that a crash leaves
-//! none behind.
+//! session and with their project. A record names each blob at all times, so that a crash does not
+//! leave one behind.
 //!
 //! It rests on blobs that are never overwritten. A change writes new blobs under temporary records,
 //! exchanges the blobs of temporary and lasting records in one batch, and then erases the temporary
@@ -62,8 +62,8 @@ const CONCURRENT_BLOBS: usize = 8;
 const MAX_CHANGE_MS: i64 = 3_600_000;
 
 /// Stores a set of changes, whole or not at all. Each path is relative to the folder of the
-/// session's files. `variables` are those of the workbench; none leaves them as they are. `turn` is that
-/// of the script or command that made the changes.
+/// session's files. `variables` are those of the workbench; `None` leaves them as they are. `turn` is
+/// the turn of the script or command that made the changes.
 ///
 /// # Errors
 /// Fails if a path is invalid, if the files would exceed a limit of the session or the quota of the
@@ -93,23 +93,28 @@ async fn write(
     changes: BTreeMap<String, Option<Bytes>>,
     turn: Option<&Turn>,
 ) -> Result<()> {
-    let size = |content: &Option<Bytes>| content.as_ref().map(|bytes| bytes.len() as u64);
-    let sizes = changes
+    let sizes: BTreeMap<_, _> = changes
         .iter()
-        .map(|(path, content)| (path.clone(), size(content)));
-    let sizes: BTreeMap<_, _> = sizes.collect();
+        .map(|(path, content)| {
+            let size = content.as_ref().map(|bytes| bytes.len() as u64);
+            (path.clone(), size)
+        })
+        .collect();
     check_limits(&owner.records(app).await?, &sizes, app.clock.now())?;
     let written = insert_temporary(app, owner, &sizes).await?;
     let stored = async {
-        let contents = changes.into_iter();
-        let contents = contents.filter_map(|(path, content)| Some((path, content?)));
+        let contents = changes
+            .into_iter()
+            .filter_map(|(path, content)| Some((path, content?)));
         put_blobs(app, contents, &written).await?;
         exchange(app, owner, &sizes, &written, turn).await
     };
     match stored.await {
         Ok(mut replaced) => {
-            let is_free = |key: &String| !app.store.keeps_blob(key);
-            replaced.retain(|record| record.body.blob.as_ref().is_none_or(is_free));
+            replaced.retain(|record| {
+                let blob = record.body.blob.as_ref();
+                blob.is_none_or(|key| !app.store.keeps_blob(key))
+            });
             // A later change erases what stays here.
             if let Err(cause) = erase(app, owner.project, &replaced).await {
                 tracing::warn!(%cause, session = owner.session, "replaced files of a session were not erased");
@@ -192,19 +197,20 @@ async fn exchange(
             let now = app.clock.now();
             check_limits(&records, sizes, now)?;
             let plan = Plan::new(records, sizes, written, now)?;
-            let total = total::load(app, owner.project).await?;
-            // A change that needs no more room is possible also above the quota.
+            // A change that does not need more space is possible also above the quota.
             let grows = plan.added_bytes > plan.removed_bytes;
             let quota = app.files.settings.quota.filter(|_| grows);
-            let total = total.subtract(plan.removed_bytes);
-            let total = total.add(plan.added_bytes, quota)?;
-            let batch = total.batch(now).check(&session);
-            let batch = plan.updated.iter().fold(batch, Batch::update);
-            let batch = match turn {
+            let total = total::load(app, owner.project)
+                .await?
+                .subtract(plan.removed_bytes)
+                .add(plan.added_bytes, quota)?;
+            let counted = total.batch(now).check(&session);
+            let batch = plan.updated.iter().fold(counted, Batch::update);
+            let guarded = match turn {
                 Some(turn) => turn.guard(batch).await?,
                 None => batch,
             };
-            Ok::<_, Error>((batch, plan.replaced))
+            Ok::<_, Error>((guarded, plan.replaced))
         });
     Ok(exchanged.await?)
 }

@@ -46,7 +46,7 @@ pub const MAX_VERSIONS: u32 = 100;
 const USE_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Interval at which unused sessions are erased.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(86_400);
-/// Number of unused sessions that are read at once.
+/// Number of unused sessions per read.
 const SESSIONS_PER_READ: u64 = 64;
 /// Number of approvals that a session remembers. The oldest is forgotten for a further one.
 pub const MAX_APPROVALS: usize = 100;
@@ -54,7 +54,7 @@ pub const MAX_APPROVALS: usize = 100;
 /// A session, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// User id in lower case. Servers of an earlier version, which may run beside this one, need it.
+    /// User id in lower case. Servers of an earlier version, which may run next to this one, need it.
     folded_user: String,
     /// Current configuration.
     pub config: Config,
@@ -151,8 +151,8 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
 
 /// Returns a session of the project. Fails if the session does not exist.
 pub async fn get(app: &App, project: &Project, id: &SessionId) -> Result<Record<Session>> {
-    let found = app.store.get(project.id.as_str(), id.as_str()).await?;
-    found.ok_or_else(|| errors::tool_router_session_not_found(id))
+    let session = app.store.get(project.id.as_str(), id.as_str()).await?;
+    session.ok_or_else(|| errors::tool_router_session_not_found(id))
 }
 
 /// Notes the use of a session, at most once in [`USE_INTERVAL`], if unused sessions are erased.
@@ -195,8 +195,8 @@ pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
         .uncounted()
         .without_bodies();
     loop {
-        let found = app.store.rows(&COLLECTION, &query).await?.rows;
-        let Some(last) = found.last() else {
+        let rows = app.store.rows(&COLLECTION, &query).await?.rows;
+        let Some(last) = rows.last() else {
             return Ok(());
         };
         query = query.after(Cursor {
@@ -204,7 +204,7 @@ pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
             created_at: last.created_at,
             id: last.id.clone(),
         });
-        for row in found {
+        for row in rows {
             // The claim must still be held.
             claim.batch().await?;
             let Some(project) = projects::find(app, &ProjectId::parse(&row.project)?).await? else {
@@ -260,12 +260,12 @@ pub async fn change(
         }
         session.body.version += 1;
         projects::count_record(app, project, &session.body)?;
-        let batch = Batch::at(now).update(&session);
-        let batch = with_version(batch, owner, id.as_str(), &session.body);
-        let oldest = session.body.version.checked_sub(MAX_VERSIONS);
-        let oldest = version_id(id.as_str(), oldest.unwrap_or_default());
-        let oldest = app.store.get::<ConfigVersion>(owner, &oldest).await?;
-        let batch = oldest.iter().fold(batch, Batch::purge);
+        let updated = Batch::at(now).update(&session);
+        let versioned = with_version(updated, owner, id.as_str(), &session.body);
+        let obsolete = session.body.version.checked_sub(MAX_VERSIONS);
+        let obsolete_id = version_id(id.as_str(), obsolete.unwrap_or_default());
+        let oldest = app.store.get::<ConfigVersion>(owner, &obsolete_id).await?;
+        let batch = oldest.iter().fold(versioned, Batch::purge);
         Ok::<_, Error>((batch, session.updated(now)))
     });
     Ok(changed.await?)
@@ -282,15 +282,16 @@ pub(super) async fn approve(
     let project = caller.project.id.as_str();
     let id = caller.session_id();
     let asked = caller.session.body.version;
-    let change = |session: &mut Session| {
-        // The approval is that of the configuration by which the user was asked.
-        if session.version == asked {
-            session.approve(tool, account);
-        }
-        Ok::<_, Error>(())
-    };
-    let approved = app.store.edit(project, id, app.clock.now(), change).await?;
-    approved.ok_or_else(|| errors::tool_router_session_not_found(id))
+    app.store
+        .edit(project, id, app.clock.now(), |session: &mut Session| {
+            // The approval is that of the configuration by which the user was asked.
+            if session.version == asked {
+                session.approve(tool, account);
+            }
+            Ok::<_, Error>(())
+        })
+        .await?
+        .ok_or_else(|| errors::tool_router_session_not_found(id))
 }
 
 /// Adds the current version of a configuration to a batch.

@@ -49,7 +49,7 @@ pub async fn toolkits(
     let accounts = accounts_by_toolkit(app, caller).await?;
     let apps = oauth_apps::list(app).await?;
     let managed: HashSet<_> = apps.into_iter().map(|app| app.id).collect();
-    let found = catalog.find_toolkits(&ToolkitFilter {
+    let matches = catalog.find_toolkits(&ToolkitFilter {
         slugs: filter.slugs,
         category: String::new(),
         search: filter.search,
@@ -57,7 +57,7 @@ pub async fn toolkits(
         order: ToolkitOrder::Newest,
         kind: ToolkitKind::Any,
     });
-    let views = found.into_iter().map(|toolkit| SessionToolkit {
+    let views = matches.into_iter().map(|toolkit| SessionToolkit {
         enabled: scope::permit_toolkit(config, &toolkit.slug).is_ok(),
         managed: managed.contains(&*toolkit.slug)
             && toolkit.current().scheme(AuthMode::Oauth2).is_some(),
@@ -76,12 +76,15 @@ pub(super) async fn accounts_by_toolkit(
     caller: &SessionCaller,
 ) -> Result<HashMap<String, Arc<SessionAccount>>> {
     let config = caller.config();
-    let pinned = config.connected_accounts.values();
-    let pinned: Vec<_> = pinned.filter_map(|ids| ids.first()).collect();
+    let pinned: Vec<_> = config
+        .connected_accounts
+        .values()
+        .filter_map(|ids| ids.first())
+        .collect();
     let user = &config.user_id;
-    let found = accounts::accounts_of_session(app, &caller.project, user, &pinned).await?;
+    let usable = accounts::accounts_of_session(app, &caller.project, user, &pinned).await?;
     let mut by_toolkit = HashMap::new();
-    for account in found {
+    for account in usable {
         let toolkit = account.record.body.toolkit.clone();
         let is_used = match (
             config.connected_accounts.get(&toolkit),

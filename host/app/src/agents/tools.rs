@@ -3,33 +3,30 @@
 use super::{Config, Preload, scope};
 use crate::catalog::{LATEST, ResolvedTool, Snapshot};
 
-/// Returns the tools of toolkits that a session lists beside its meta tools, as far as they exist and
+/// Returns the tools of toolkits that a session lists next to its meta tools, as far as they exist and
 /// are permitted: in the order of the configuration, or all of them by toolkit.
 #[must_use]
 pub fn preloaded(catalog: &Snapshot, config: &Config) -> Vec<ResolvedTool> {
     match &config.preload {
         None => Vec::new(),
         Some(Preload::All) => permitted(catalog, config).collect(),
-        Some(Preload::Tools(slugs)) => {
-            let found = slugs
-                .iter()
-                .filter_map(|slug| catalog.find_tool(slug, LATEST));
-            found
-                .filter(|found| scope::permits(config, found))
-                .collect()
-        }
+        Some(Preload::Tools(slugs)) => slugs
+            .iter()
+            .filter_map(|slug| catalog.find_tool(slug, LATEST))
+            .filter(|tool| scope::permits(config, tool))
+            .collect(),
     }
 }
 
-/// Finds a tool of those that a session lists beside its meta tools, by its slug in any case.
+/// Finds a tool among those that a session lists next to its meta tools, by its slug in any case.
 #[must_use]
 pub fn preloaded_tool(catalog: &Snapshot, config: &Config, slug: &str) -> Option<ResolvedTool> {
     let is_listed = match config.preload.as_ref()? {
         Preload::All => true,
-        Preload::Tools(slugs) => slugs.iter().any(|own| own.eq_ignore_ascii_case(slug)),
+        Preload::Tools(slugs) => slugs.iter().any(|listed| listed.eq_ignore_ascii_case(slug)),
     };
-    let found = catalog.find_tool(slug, LATEST).filter(|_| is_listed)?;
-    scope::permits(config, &found).then_some(found)
+    let tool = catalog.find_tool(slug, LATEST).filter(|_| is_listed)?;
+    scope::permits(config, &tool).then_some(tool)
 }
 
 /// Returns every tool that a session permits, in the latest version of its toolkit.

@@ -1,8 +1,8 @@
 //! JSON values that count the accesses of a validator.
 //!
-//! A validator follows its schema, which is not trusted, and has no limit of its own. It is
-//! therefore given values that charge each access to a budget. When the budget is spent, objects
-//! and arrays appear empty, so that the validation ends. Its result is then meaningless.
+//! A validator follows its schema, which is not trusted, and lacks a limit of its own. It therefore
+//! gets values that charge each access to a budget. When the budget is spent, objects and arrays
+//! appear empty, so that the validation ends. Its result is then meaningless.
 
 use std::{
     borrow::Cow,
@@ -22,7 +22,7 @@ use crate::core::json::{Members, Tree};
 
 /// Maximum length of a message about a value, in characters.
 pub(super) const MAX_LINE_CHARS: usize = 300;
-/// Number of bytes of a text that are read for one step.
+/// Number of bytes of a string that are read for one step.
 const TEXT_BYTES_PER_STEP: usize = 64;
 
 /// The number of steps that one validation may take.
@@ -30,8 +30,8 @@ const TEXT_BYTES_PER_STEP: usize = 64;
 pub(super) struct Budget {
     /// The remaining steps, or zero when the budget is spent.
     left: Cell<u64>,
-    /// The number of steps for each value that is entered. It accounts for schemas that only
-    /// combine others and access no value.
+    /// The number of steps for each value that the validator enters. It accounts for schemas that
+    /// only combine others and access no value.
     price: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct BudgetedJson;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budgeted<'a, T> {
     inner: T,
-    /// The budget, or `None` for property names, which are paid for with their members.
+    /// The budget, or `None` for property names, which are paid for with their properties.
     budget: Option<&'a Budget>,
 }
 
@@ -118,15 +118,15 @@ impl BudgetedValue<'_> {
                     self.part(element).hash(keys, hasher);
                 }
             }
-            // The order of members has no meaning, so their hashes are added.
+            // The order of properties is irrelevant, so their hashes are added.
             Tree::Object(members) => {
-                let hash_of = |(name, value): &(&str, Tree<'_>)| {
+                let hashes = members.iter().map(|(name, value)| {
                     let mut hasher = keys.build_hasher();
                     name.hash(&mut hasher);
                     self.part(value).hash(keys, &mut hasher);
                     hasher.finish()
-                };
-                let sum = members.iter().map(hash_of).fold(0, u64::wrapping_add);
+                });
+                let sum = hashes.fold(0, u64::wrapping_add);
                 (members.len(), sum).hash(hasher);
             }
         }
@@ -283,13 +283,12 @@ impl<'a> Array<'a, BudgetedJson> for BudgetedArray<'a> {
     fn is_unique(&self) -> bool {
         let keys = RandomState::new();
         let mut seen = HashMap::new();
-        let is_new = |element: &'a Tree<'a>| {
+        self.inner.iter().all(|element| {
             let mut hasher = keys.build_hasher();
             self.part(element).hash(&keys, &mut hasher);
             let before = seen.insert(hasher.finish(), element);
             !before.is_some_and(|before| before.equals(&element.to_value()))
-        };
-        self.inner.iter().all(is_new)
+        })
     }
 }
 

@@ -19,8 +19,8 @@ const MAX_LINES_PER_VERSION: usize = 100;
 /// Number of characters of a version that form its day.
 const DAY_CHARS: usize = 8;
 
-/// The texts of the changelog, by toolkit, version and previous version. Published versions never
-/// change, so the texts never change either.
+/// The entries of the changelog, by toolkit, version and previous version. Published versions never
+/// change, so their entries never change either.
 pub(super) type Changelogs = Mutex<HashMap<(Arc<str>, String, Option<String>), Arc<str>>>;
 
 /// A version in the changelog.
@@ -69,8 +69,7 @@ async fn text(
 ) -> Result<Arc<str>> {
     let before = previous.map(str::to_owned);
     let key = (slug.clone(), version.to_owned(), before);
-    let cached = || app.catalog.changelogs.lock();
-    if let Some(text) = cached().get(&key) {
+    if let Some(text) = app.catalog.changelogs.lock().get(&key) {
         return Ok(text.clone());
     }
     let text: Arc<str> = match previous {
@@ -91,7 +90,7 @@ async fn text(
             }
         }
     };
-    cached().insert(key, text.clone());
+    app.catalog.changelogs.lock().insert(key, text.clone());
     Ok(text)
 }
 

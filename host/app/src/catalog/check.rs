@@ -77,7 +77,7 @@ pub(super) enum Check {
 #[derive(Debug)]
 pub(super) struct Full {
     validator: Validator<BudgetedJson>,
-    /// The number of steps for each value that is entered.
+    /// The number of steps for each value that the validator enters.
     price: u64,
     /// The estimated memory, in bytes.
     weight: usize,
@@ -92,23 +92,24 @@ pub(super) enum Origin {
     Toolkit,
 }
 
-/// Returns the problems of a schema that no toolkit has: those for which a toolkit would be refused. Each
-/// line begins with the name of the schema. Compiles the schema in the turn of the project. Fails if the
-/// work on the schema panics.
+/// Returns the problems of a schema that is not part of a toolkit: those for which a toolkit would be
+/// refused. Each line starts with the name of the schema. Compiles the schema in the turn of the
+/// project. Fails if the work on the schema panics.
 pub(crate) async fn schema_problems_of(
     large: &LargeWork,
     project: &Arc<str>,
     name: &'static str,
     schema: Value,
 ) -> Result<Vec<String>> {
-    let check = move || compile_checked(name, &schema).err();
-    let problems = large.run_in_turn(project, check).await?;
+    let problems = large
+        .run_in_turn(project, move || compile_checked(name, &schema).err())
+        .await?;
     Ok(problems.unwrap_or_default())
 }
 
-/// Validates a value of a caller against a schema that no toolkit has, in the turn of the project.
-/// Returns the accepted value, see [`Check::accept`], or one line per problem of the value, or of the
-/// schema, whose lines begin with its name. Fails if the work panics.
+/// Validates a value of a caller against a schema that is not part of a toolkit, in the turn of the
+/// project. Returns the accepted value, see [`Check::accept`], or one line per problem of the value or
+/// the schema. The lines of the schema start with its name. Fails if the work panics.
 pub(crate) async fn accept_with(
     large: &LargeWork,
     project: &Arc<str>,
@@ -116,11 +117,12 @@ pub(crate) async fn accept_with(
     schema: Value,
     value: Value,
 ) -> Result<std::result::Result<Value, Vec<String>>> {
-    let check = move || {
-        let text = compile_checked(name, &schema)?.accept(&value.to_string().into())?;
-        json::parse(&text).map_err(|cause| vec![cause.to_string()])
-    };
-    large.run_in_turn(project, check).await
+    large
+        .run_in_turn(project, move || {
+            let text = compile_checked(name, &schema)?.accept(&value.to_string().into())?;
+            json::parse(&text).map_err(|cause| vec![cause.to_string()])
+        })
+        .await
 }
 
 /// Compiles a schema under the rules for those of toolkits.
@@ -138,11 +140,11 @@ pub(super) fn schema_problem(schema: &Value) -> Option<String> {
 }
 
 impl Check {
-    /// Validates a value of a caller. Returns it as it is to be used, or one line per problem.
+    /// Validates a value of a caller. Returns the value to use, or one line per problem.
     ///
-    /// Strict function calling makes a model send every member, with null for those that it leaves
-    /// out. A member whose value is null, where the schema does not allow null, counts as absent and
-    /// is removed.
+    /// Strict function calling makes a model send every property, with null for those that it leaves
+    /// out. A property whose value is null, where the schema does not allow null, counts as absent
+    /// and is removed.
     pub(super) fn accept(&self, bytes: &Bytes) -> std::result::Result<Bytes, Vec<String>> {
         let problems = self.problems(bytes, Origin::Caller);
         if problems.is_empty() {
@@ -158,7 +160,8 @@ impl Check {
         Err(problems)
     }
 
-    /// Returns a value without the members that are null against the schema, or `None` if it has none.
+    /// Returns a value without the properties that are null against the schema, or `None` if there
+    /// are no such properties.
     fn without_refused_nulls(&self, bytes: &[u8]) -> Option<Bytes> {
         let has_null = bytes.windows(NULL_TEXT.len()).any(|part| part == NULL_TEXT);
         let Self::Full(full) = self else {
@@ -236,7 +239,7 @@ impl Full {
         (!budget.is_spent()).then(|| lines.collect())
     }
 
-    /// Removes the members that are null against the schema. Returns true if there were any.
+    /// Removes the properties that are null against the schema. Returns true if there were any.
     fn remove_refused_nulls(&self, value: &mut Value) -> bool {
         let mut places = BTreeSet::new();
         let (text, arena) = (value.to_string(), Bump::new());
@@ -265,10 +268,6 @@ impl Full {
     ) -> Vec<String> {
         self.remove_refused_nulls(&mut value);
         let budget = self.budget(MAX_STEPS_FOR_LINES);
-        let is_known = |error: &ValidationError<'_>| {
-            let at = value.pointer(error.instance_path().as_str());
-            !at.is_some_and(is_unknown) || concerns_names(error.kind())
-        };
         let (text, arena) = (value.to_string(), Bump::new());
         let Ok(tree) = Tree::parse(text.as_bytes(), &arena, Rules::Lenient) else {
             return vec![TOO_DEEP.to_owned()];
@@ -276,8 +275,14 @@ impl Full {
         let errors = self
             .validator
             .iter_errors(BudgetedValue::new(&tree, &budget));
-        let known = errors.filter(is_known).take(MAX_LINES);
-        let lines = known.map(|error| problem_line(&error)).collect();
+        let known = errors.filter(|error| {
+            let at = value.pointer(error.instance_path().as_str());
+            !at.is_some_and(is_unknown) || concerns_names(error.kind())
+        });
+        let lines = known
+            .take(MAX_LINES)
+            .map(|error| problem_line(&error))
+            .collect();
         if budget.is_spent() {
             return vec![TOO_MANY_STEPS.to_owned()];
         }
@@ -303,13 +308,16 @@ pub(super) fn compile(schema: &Value) -> std::result::Result<Check, String> {
     compile_up_to(schema, usize::MAX)
 }
 
+fn unusable(cause: impl fmt::Display) -> String {
+    format!("the schema cannot be used: {cause}")
+}
+
 /// Compiles a schema, unless its validator is estimated to need more memory than this many bytes.
 fn compile_up_to(schema: &Value, max_bytes: usize) -> std::result::Result<Check, String> {
     if let Some(check) = trivial_check(schema) {
         return Ok(check);
     }
-    let unusable = |cause: &dyn fmt::Display| format!("the schema cannot be used: {cause}");
-    let cost = schema_cost(schema).map_err(|cause| unusable(&cause))?;
+    let cost = schema_cost(schema).map_err(unusable)?;
     let mut weight = schema.to_string().len() * BYTES_PER_SCHEMA_BYTE;
     for pattern in &cost.patterns {
         weight += pattern_bytes(pattern);
@@ -320,7 +328,7 @@ fn compile_up_to(schema: &Value, max_bytes: usize) -> std::result::Result<Check,
             ));
         }
     }
-    let validator = build(schema, MAX_PROGRAM_BYTES).map_err(|cause| unusable(&cause))?;
+    let validator = build(schema, MAX_PROGRAM_BYTES).map_err(unusable)?;
     let price = 1 + (cost.schemas_per_value / SCHEMAS_PER_STEP) as u64;
     Ok(Check::Full(Box::new(Full {
         validator,
@@ -357,15 +365,14 @@ fn trivial_check(schema: &Value) -> Option<Check> {
     let Value::Object(members) = schema else {
         return (*schema == Value::Bool(true)).then_some(Check::Anything);
     };
-    let is_annotation = |name: &str, value: &Value| match name {
+    let has_only_annotations = members.iter().all(|(name, value)| match name.as_str() {
         "title" | "description" | "$schema" | "type" => true,
         "additionalProperties" => *value == Value::Bool(true),
         "properties" => value.as_object().is_some_and(serde_json::Map::is_empty),
         "required" => value.as_array().is_some_and(Vec::is_empty),
         _ => false,
-    };
-    let mut all = members.iter();
-    if !all.all(|(name, value)| is_annotation(name, value)) {
+    });
+    if !has_only_annotations {
         return None;
     }
     match members.get("type") {
@@ -375,7 +382,7 @@ fn trivial_check(schema: &Value) -> Option<Check> {
     }
 }
 
-/// Adds the places of the values that are null where an error says that a schema does not allow null. Of
+/// Adds the JSON pointers of the nulls that a schema does not allow according to an error. Of
 /// alternatives, one that allows the value apart from nulls decides.
 fn add_refused_nulls(error: &ValidationError<'_>, places: &mut BTreeSet<String>) {
     if error.instance().is_null() {
@@ -387,9 +394,10 @@ fn add_refused_nulls(error: &ValidationError<'_>, places: &mut BTreeSet<String>)
     else {
         return;
     };
-    let has_only_nulls =
-        |errors: &&Vec<ValidationError<'_>>| errors.iter().all(|error| error.instance().is_null());
-    match context.iter().find(has_only_nulls) {
+    let allowed_apart_from_nulls = context
+        .iter()
+        .find(|errors| errors.iter().all(|error| error.instance().is_null()));
+    match allowed_apart_from_nulls {
         Some(errors) => errors
             .iter()
             .for_each(|error| add_refused_nulls(error, places)),
@@ -411,7 +419,7 @@ fn remove_member(value: &mut Value, pointer: &str) -> bool {
     members.is_some_and(|members| members.shift_remove(&name).is_some())
 }
 
-/// Returns true for a problem of the names of members, which are known whatever the values are.
+/// Returns true for a problem of the names of properties, which are known whatever the values are.
 fn concerns_names(kind: &ValidationErrorKind) -> bool {
     matches!(
         kind,
@@ -452,7 +460,7 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
     }
 }
 
-/// A text that accepts only as many characters as it has room for.
+/// A string of limited length: characters beyond its capacity are not accepted.
 struct Line {
     text: String,
     /// The number of characters that still fit.

@@ -22,11 +22,11 @@ pub(super) struct Compressed(Box<RawValue>);
 impl Compressed {
     /// Compresses the JSON of a manifest. Fails only if memory cannot be written.
     pub(super) fn from_json(json: &str) -> Result<Self> {
-        let mut compressed = DeflateEncoder::new(Vec::new(), Compression::default());
-        let compressed = compressed
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        let compressed = encoder
             .write_all(json.as_bytes())
-            .and_then(|()| compressed.finish());
-        let compressed = compressed.map_err(|cause| failed("written", &cause))?;
+            .and_then(|()| encoder.finish())
+            .map_err(|cause| failed("written", &cause))?;
         Ok(Self(
             to_raw_value(&STANDARD.encode(compressed))
                 .map_err(|cause| failed("written", &cause))?,

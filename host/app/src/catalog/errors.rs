@@ -66,8 +66,8 @@ crate::error_table! { pub table:
     VERSION_TAKEN = version_taken(slug: impl Display, version: impl Display): Conflict, 2502, "Toolkit_VersionTaken",
         "version {version} of toolkit {slug} is already published with other content",
         "publish under a new version; a published version never changes";
-    /// The version would break callers of an earlier version of the same day. It is no conflict,
-    /// because clients retry conflicts.
+    /// The version would break callers of an earlier version of the same day. It is not reported as
+    /// a conflict, because clients retry conflicts.
     BREAKING_CHANGE = breaking_change(slug: impl Display, version: impl Display, problems: impl Into<Problems>): Unprocessable, 2511, "Toolkit_BreakingChange",
         "the version is incompatible with {slug} {version} of the same day",
         "publish the version under another day, or allow the incompatible change with `toolkit publish --breaking` or `?breaking=true`", with_problems(problems);

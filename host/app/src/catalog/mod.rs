@@ -73,11 +73,11 @@ pub struct Catalog {
     /// The revision of the record that every publication changes, as of the last publication of
     /// this server.
     fence: AtomicI64,
-    /// A lock that is held while a publication is committed and made visible, so that changes
-    /// become visible in the order of their commits.
+    /// A lock held while a publication is committed and made visible, so that changes become visible
+    /// in the order of their commits.
     changing: tokio::sync::Mutex<SchemaFile>,
     changelogs: changes::Changelogs,
-    /// A permit that is held while the schemas of a toolkit are compiled for validation.
+    /// The permit for compiling the schemas of a toolkit for validation.
     compiling: Arc<tokio::sync::Semaphore>,
     index: tool_index::BuiltIndex,
 }
@@ -110,7 +110,7 @@ pub struct Release {
     pub name: String,
     /// A description of one or two sentences.
     pub description: String,
-    /// The logo, as an SVG document or a `data:` URL. Empty if the toolkit has none.
+    /// The logo, as an SVG document or a `data:` URL. Empty if the toolkit does not have one.
     pub logo: String,
     /// The categories, as lower-case words.
     pub categories: Vec<String>,
@@ -215,8 +215,8 @@ impl Catalog {
         }
     }
 
-    /// Finds a tool in a version of its toolkit. Fails if the selected version has no such tool, or
-    /// if every version is deprecated.
+    /// Finds a tool in a version of its toolkit. Fails if the selected version lacks the tool, or if
+    /// every version is deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
         self.current.load().tool(slug, version)
     }

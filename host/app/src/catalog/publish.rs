@@ -144,14 +144,14 @@ pub async fn publish(
     commit_version(app, stored, &installed.manifest, terms.breaking).await
 }
 
-/// Deprecates a version, which is then used only if it is named exactly. Deprecating it again has
-/// no effect. Fails if the version does not exist.
+/// Deprecates a version, which is then used only if it is named exactly. Does nothing if the version
+/// is already deprecated. Fails if the version does not exist.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     set_deprecated(app, slug, version, true).await
 }
 
-/// Ends the deprecation of a version. It has no effect on a version that is not deprecated. Fails
-/// if the version does not exist.
+/// Ends the deprecation of a version. Does nothing if the version is not deprecated. Fails if the
+/// version does not exist.
 pub async fn restore(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     set_deprecated(app, slug, version, false).await
 }
@@ -162,11 +162,11 @@ async fn set_deprecated(
     version: &str,
     deprecated: bool,
 ) -> Result<Arc<Release>> {
-    let missing = || errors::version_not_found(truncate(slug), truncate(version));
     let mut schema_file = app.catalog.changing.lock().await;
-    let slug = slug.to_ascii_lowercase();
-    let found = stored::find(app, &slug, version).await?;
-    let mut record = found.ok_or_else(missing)?;
+    let toolkit = slug.to_ascii_lowercase();
+    let mut record = stored::find(app, &toolkit, version)
+        .await?
+        .ok_or_else(|| errors::version_not_found(truncate(slug), truncate(version)))?;
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);
@@ -175,7 +175,7 @@ async fn set_deprecated(
             .await?;
         tracing::info!(
             target: AUDIT_LOG_TARGET,
-            toolkit = slug,
+            toolkit,
             version,
             deprecated,
             "the deprecation of a version of a toolkit was changed"
@@ -229,15 +229,17 @@ async fn commit_version(
             if !breaking {
                 changes::check_compatibility(app, manifest).await?;
             }
-            let batch = Batch::at(now).announce();
-            let batch = batch.insert(INSTALLATION_PROJECT, &id, &stored);
-            let version = id.clone();
-            let body = FencingToken { version };
-            let batch = match fence {
+            let batch = Batch::at(now)
+                .announce()
+                .insert(INSTALLATION_PROJECT, &id, &stored);
+            let body = FencingToken {
+                version: id.clone(),
+            };
+            let fenced = match fence {
                 Some(old) => batch.update(&Record { body, ..old }),
                 None => batch.insert(INSTALLATION_PROJECT, FENCING_TOKEN_ID, &body),
             };
-            Ok::<_, Error>((batch, (schema_file, Ok((now, revision + 1)))))
+            Ok::<_, Error>((fenced, (schema_file, Ok((now, revision + 1)))))
         });
     let (mut schema_file, entered) = entering.await?;
     match entered {

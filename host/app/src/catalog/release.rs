@@ -32,13 +32,19 @@ impl Release {
                 ..Policy::default()
             })
         });
-        let tool = |tool| Arc::new(Tool::new(tool, &shared, no_auth, limits, schema_file));
-        let tools: Vec<_> = manifest.tools.into_iter().map(tool).collect();
-        let trigger = |trigger| {
-            let trigger = TriggerType::new(trigger, &shared[1], no_auth, limits, schema_file);
-            Arc::new(trigger)
-        };
-        let triggers = manifest.triggers.into_iter().map(trigger).collect();
+        let tools: Vec<_> = manifest
+            .tools
+            .into_iter()
+            .map(|tool| Arc::new(Tool::new(tool, &shared, no_auth, limits, schema_file)))
+            .collect();
+        let triggers = manifest
+            .triggers
+            .into_iter()
+            .map(|trigger| {
+                let trigger = TriggerType::new(trigger, &shared[1], no_auth, limits, schema_file);
+                Arc::new(trigger)
+            })
+            .collect();
         schema_file.write()?;
         let slugs = tools.iter().map(|tool| tool.slug.clone());
         let tool_positions = slugs.zip(0..).collect();
@@ -75,8 +81,10 @@ impl Release {
     #[must_use]
     pub fn tool(&self, slug: &str) -> Option<&Arc<Tool>> {
         let positions = &self.tool_positions;
-        let in_upper_case = || positions.get(slug.to_ascii_uppercase().as_str());
-        self.tools.get(*positions.get(slug).or_else(in_upper_case)?)
+        let position = positions
+            .get(slug)
+            .or_else(|| positions.get(slug.to_ascii_uppercase().as_str()))?;
+        self.tools.get(*position)
     }
 
     /// Returns true if every tool runs without an account.
@@ -146,7 +154,7 @@ impl Tool {
         }
     }
 
-    /// Returns the schema of a complete result: `data` as the tool declares it, and the members
+    /// Returns the schema of a complete result: `data` as the tool declares it, and the properties
     /// that every result has.
     ///
     /// Definitions move to the top level, where the references inside `data` look for them. Fails
@@ -179,7 +187,7 @@ impl Tool {
         Ok(whole)
     }
 
-    /// Returns true if the tool is tagged as important, that is, listed first.
+    /// Returns true if the tool is tagged as important, and is therefore listed first.
     #[must_use]
     pub fn is_important(&self) -> bool {
         let mut tags = self.tags.iter();
@@ -192,13 +200,12 @@ mod tests {
     use super::*;
 
     fn answers(output: Value) -> Value {
-        let tool =
+        let declared =
             json!({"slug": "A_B", "name": "b", "description": "", "input": {}, "output": output});
         let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
-        let text = tool.to_string();
-        let tool = serde_json::from_str(&text).unwrap();
+        let text = declared.to_string();
         let tool = Tool::new(
-            tool,
+            serde_json::from_str(&text).unwrap(),
             &<[Arc<Policy>; 2]>::default(),
             true,
             Limits::default(),

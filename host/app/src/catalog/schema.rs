@@ -14,7 +14,7 @@ use super::{
     validators::{CompiledSchema, Slot, Validators},
 };
 use crate::{
-    Result,
+    Error, Result,
     catalog::errors,
     core::large_work::{LargeWork, MAX_INLINE_BYTES},
 };
@@ -22,7 +22,7 @@ use crate::{
 /// Time within which a larger value must be checked, including the wait for its project's turn.
 pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
 
-/// A schema as text, with its validator while that is cached.
+/// A schema as JSON text, with its validator while the latter is cached.
 #[derive(Debug)]
 pub struct Schema {
     text: SchemaText,
@@ -40,7 +40,7 @@ impl Schema {
         }
     }
 
-    /// Creates a schema that is only shown to callers: every object passes its check.
+    /// Creates a schema that is shown to callers but not enforced: every object passes its check.
     pub(super) fn loose(text: SchemaText, validators: &Arc<Validators>) -> Self {
         let slot = validators.slot();
         slot.keep(Arc::new(CompiledSchema::new(Check::AnyObject)));
@@ -62,8 +62,8 @@ impl Schema {
         self.text.read()
     }
 
-    /// Parses and validates a value of a toolkit. Returns one line per problem, and none if the value
-    /// is valid. For a schema that allows everything, this costs one pass over the text. Fails if
+    /// Parses and validates a value of a toolkit. Returns one line per problem; a valid value yields
+    /// an empty list. For a schema that allows everything, this costs one pass over the text. Fails if
     /// [`Schema::text`] does, or if too many large values of the project are being checked for too
     /// long.
     pub(crate) async fn problems(
@@ -72,11 +72,13 @@ impl Schema {
         project: &Arc<str>,
         bytes: &Bytes,
     ) -> Result<Vec<String>> {
-        let problems = |check: &Check, bytes: &Bytes| check.problems(bytes, Origin::Toolkit);
-        self.check(large, project, bytes, problems).await
+        self.check(large, project, bytes, |check: &Check, bytes: &Bytes| {
+            check.problems(bytes, Origin::Toolkit)
+        })
+        .await
     }
 
-    /// Parses and validates a value of a caller. Returns it without the members that are null where
+    /// Parses and validates a value of a caller. Returns it without the properties that are null where
     /// the schema does not allow null, or one line per problem. Fails as [`Schema::problems`] does.
     pub(crate) async fn accept(
         &self,
@@ -104,7 +106,7 @@ impl Schema {
 
     /// Validates the parts of a caller's value that are known. A value for which `is_unknown` is
     /// true, or that contains such a value, counts as valid apart from missing and unexpected
-    /// members. Fails if [`Schema::text`] does.
+    /// properties. Fails if [`Schema::text`] does.
     pub(crate) async fn problems_of_known(
         &self,
         value: Value,
@@ -117,7 +119,7 @@ impl Schema {
         Ok(full.problems_of_known(value, is_unknown))
     }
 
-    /// Checks a value that is large, or whose schema is not cached.
+    /// Checks a large value, or one whose schema is not cached.
     async fn check_in_turn<T: Send + 'static>(
         &self,
         large: &LargeWork,
@@ -126,14 +128,14 @@ impl Schema {
         check: fn(&Check, &Bytes) -> T,
     ) -> Result<T> {
         let loaded = self.loaded().await?;
-        let own = bytes.clone();
-        let checked = large.run(project, bytes.len(), move || check(&loaded.check, &own));
+        let value = bytes.clone();
+        let checked = large.run(project, bytes.len(), move || check(&loaded.check, &value));
         timeout(LARGE_CHECK_DEADLINE, checked)
             .await
             .unwrap_or_else(|_| Err(errors::deadline(LARGE_CHECK_DEADLINE.as_secs())))
     }
 
-    /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
+    /// Returns the compiled schema. Compiles it on a separate thread unless it is cached.
     async fn loaded(&self) -> Result<Arc<CompiledSchema>> {
         if let Some(loaded) = self.slot.load() {
             return Ok(loaded);
@@ -144,12 +146,18 @@ impl Schema {
         }
         let (text, slot) = (self.text.clone(), self.slot.clone());
         let compiled = tokio::task::spawn_blocking(move || {
+<<<<<<< HEAD
             let unusable = |cause: &dyn fmt::Display| {
                 errors::unavailable(format!("a schema cannot be used: {cause}"))
             };
             let schema =
                 serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
             let check = compile(&schema).map_err(|cause| unusable(&cause))?;
+=======
+            let schema = serde_json::from_str(text.read()?.get()).map_err(unusable)?;
+            let check = compile(&schema).map_err(unusable)?;
+            let weight = check.weight();
+>>>>>>> w1
             let loaded = Arc::new(CompiledSchema::new(check));
             slot.keep(loaded.clone());
             Ok(loaded)
@@ -160,6 +168,10 @@ impl Schema {
             )))
         })
     }
+}
+
+fn unusable(cause: impl fmt::Display) -> Error {
+    errors::unavailable(format!("a schema cannot be used: {cause}"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The file that holds the texts of schemas outside memory.
+//! The file that holds the JSON texts of schemas outside memory.
 //!
 //! A large provider's toolkit has megabytes of schemas, of which calls use only a few. The idle
 //! memory of a server must not grow with the others. The schemas are therefore kept in a file and
-//! read on demand, and frequently read parts are in the operating system's page cache. The file has
-//! no name, so no other process opens it, and it disappears with the process. It only grows and its
+//! read on demand, and frequently read parts are in the operating system's page cache. The file is
+//! unnamed, so no other process opens it, and it disappears with the process. It only grows and its
 //! content never changes, so readers need no lock.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
@@ -13,19 +13,19 @@ use serde_json::value::RawValue;
 use super::validators::Validators;
 use crate::{Error, Result, catalog::errors};
 
-/// The file of schema texts.
+/// The file of schemas.
 #[derive(Debug)]
 pub struct SchemaFile {
     file: Arc<File>,
     /// The number of bytes in the file.
     end: u64,
-    /// The texts that were added and not yet written to the file.
+    /// The schemas that were added and not yet written to the file.
     fresh: Vec<u8>,
     /// The validators of the schemas in the file.
     validators: Arc<Validators>,
 }
 
-/// A text in the file. It can be read after it was written.
+/// The JSON text of a schema in the file. It can be read after it was written.
 #[derive(Debug, Clone)]
 pub(super) struct SchemaText {
     file: Arc<File>,
@@ -44,7 +44,7 @@ impl SchemaFile {
         })
     }
 
-    /// Appends a text. It can be read after [`SchemaFile::write`].
+    /// Appends a schema. It can be read after [`SchemaFile::write`].
     pub(super) fn add(&mut self, text: &RawValue) -> SchemaText {
         let at = self.end + self.fresh.len() as u64;
         self.fresh.extend_from_slice(text.get().as_bytes());
@@ -59,7 +59,7 @@ impl SchemaFile {
         &self.validators
     }
 
-    /// Writes the added texts to the file. Fails if the disk is full or fails.
+    /// Writes the added schemas to the file. Fails if the disk is full or fails.
     pub(super) fn write(&mut self) -> Result<()> {
         let fresh = std::mem::take(&mut self.fresh);
         let at = self.end;

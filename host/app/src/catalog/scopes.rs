@@ -40,11 +40,14 @@ pub fn find_tools(
     slugs: &[String],
     version: &str,
 ) -> Result<Vec<ResolvedTool>> {
-    let missing = |slug: &str| {
-        let version = truncate(version);
-        format!("tools: {} is not in version {version}", truncate(slug))
-    };
-    all(slugs, |slug| snapshot.find_tool(slug, version), missing)
+    all(
+        slugs,
+        |slug| snapshot.find_tool(slug, version),
+        |slug| {
+            let version = truncate(version);
+            format!("tools: {} is not in version {version}", truncate(slug))
+        },
+    )
 }
 
 /// Returns the selected auth scheme: the named one, else OAuth 2.0 if the toolkit offers it, else
@@ -54,15 +57,14 @@ pub fn scheme<'a>(
     release: &'a Release,
     named: Option<&str>,
 ) -> Result<(AuthMode, Option<&'a AuthScheme>)> {
-    let oauth = || release.scheme(AuthMode::Oauth2).or(release.auth.first());
-    let found = match named {
-        None => oauth(),
+    let selected = match named {
+        None => release.scheme(AuthMode::Oauth2).or(release.auth.first()),
         Some(name) => release
             .auth
             .iter()
             .find(|scheme| scheme.mode.as_str().eq_ignore_ascii_case(name)),
     };
-    match (found, named) {
+    match (selected, named) {
         (Some(scheme), _) => Ok((scheme.mode, Some(scheme))),
         (None, Some(name))
             if !(release.auth.is_empty()
@@ -82,12 +84,15 @@ pub fn recommend_scopes(
     request: &ScopeRequest,
 ) -> Result<RecommendedScopes> {
     let (mode, scheme) = scheme(release, named)?;
-    let missing = |slug: &str| {
-        let tool = truncate(slug);
-        let Release { version, slug, .. } = &**release;
-        format!("tools: {tool} is not in version {version} of {slug}")
-    };
-    let tools = all(&request.tools, |slug| release.tool(slug), missing)?;
+    let tools = all(
+        &request.tools,
+        |slug| release.tool(slug),
+        |tool| {
+            let Release { version, slug, .. } = &**release;
+            let tool = truncate(tool);
+            format!("tools: {tool} is not in version {version} of {slug}")
+        },
+    )?;
     let always = scheme
         .and_then(|scheme| scheme.oauth2.as_ref())
         .map_or(&[][..], |flow| &flow.scopes);
@@ -106,7 +111,7 @@ pub fn recommend_scopes(
     })
 }
 
-/// Finds the item of each slug. Returns an error with one line for each slug that has none.
+/// Finds the item of each slug. Returns an error with one line for each unknown slug.
 fn all<T>(
     slugs: &[String],
     find: impl Fn(&str) -> Option<T>,

@@ -121,30 +121,33 @@ pub async fn list_tools(
         return Ok(literal);
     }
     let query: String = filter.search.chars().take(MAX_QUERY_CHARS).collect();
-    let all = snapshot.tools(&ToolFilter {
-        search: String::new(),
-        ..filter
-    });
-    let all = all.into_iter();
-    let mut all: HashMap<_, _> = all.map(|found| (found.tool.slug.clone(), found)).collect();
+    let mut listed: HashMap<_, _> = snapshot
+        .tools(&ToolFilter {
+            search: String::new(),
+            ..filter
+        })
+        .into_iter()
+        .map(|resolved| (resolved.tool.slug.clone(), resolved))
+        .collect();
     let index = app.catalog.tool_index().await?;
     let cost = index.search_cost(1);
-    let rank = move || {
-        let is_listed = |found: &ResolvedTool| all.contains_key(&found.tool.slug);
-        let ranked = index
-            .search(&query, MAX_RANKED_TOOLS, is_listed)
-            .into_iter();
-        let mut found: Vec<_> = ranked
-            .filter_map(|ranked| all.remove(&ranked.found.tool.slug))
-            .collect();
-        found.extend(
-            literal
+    app.large_work
+        .run(&project.tenant, cost, move || {
+            let ranked = index.search(&query, MAX_RANKED_TOOLS, |resolved| {
+                listed.contains_key(&resolved.tool.slug)
+            });
+            let mut matches: Vec<_> = ranked
                 .into_iter()
-                .filter(|found| all.contains_key(&found.tool.slug)),
-        );
-        found
-    };
-    app.large_work.run(&project.tenant, cost, rank).await
+                .filter_map(|ranked| listed.remove(&ranked.found.tool.slug))
+                .collect();
+            matches.extend(
+                literal
+                    .into_iter()
+                    .filter(|resolved| listed.contains_key(&resolved.tool.slug)),
+            );
+            matches
+        })
+        .await
 }
 
 impl Snapshot {
@@ -154,15 +157,15 @@ impl Snapshot {
     pub fn tools(&self, filter: &ToolFilter) -> Vec<ResolvedTool> {
         if !filter.slugs.is_empty() {
             let mut seen = HashSet::new();
-            let found = filter.slugs.iter().filter_map(|slug| {
+            let named = filter.slugs.iter().filter_map(|slug| {
                 let version = filter.versions.for_toolkit(&self.toolkit_of(slug)?.slug);
                 self.find_tool(slug, version)
             });
-            let new = found.filter(|found| seen.insert(found.tool.slug.clone()));
-            return new.collect();
+            let unique = named.filter(|resolved| seen.insert(resolved.tool.slug.clone()));
+            return unique.collect();
         }
         let words = words(&filter.search);
-        let mut found = Vec::new();
+        let mut matches = Vec::new();
         for toolkit in self.newest_first() {
             if toolkit.is_deprecated() && !filter.deprecated
                 || !slug_matches(&filter.toolkits, &toolkit.slug)
@@ -176,12 +179,12 @@ impl Snapshot {
             for tool in release.tools.iter().filter(|tool| filter.matches(tool)) {
                 if let Some(score) = score(&words, &tool.slug, &tool.name, &tool.description) {
                     let (release, tool) = (release.clone(), tool.clone());
-                    found.push((score, ResolvedTool { release, tool }));
+                    matches.push((score, ResolvedTool { release, tool }));
                 }
             }
         }
-        found.sort_by_key(|(score, _)| Reverse(*score));
-        found.into_iter().map(|(_, found)| found).collect()
+        matches.sort_by_key(|(score, _)| Reverse(*score));
+        matches.into_iter().map(|(_, resolved)| resolved).collect()
     }
 
     /// Returns the toolkits that match a filter.
@@ -191,7 +194,7 @@ impl Snapshot {
             return Vec::new();
         }
         let words = words(&filter.search);
-        let mut found: Vec<_> = self
+        let mut matches: Vec<_> = self
             .newest_first()
             .into_iter()
             .filter(|toolkit| filter.deprecated || !toolkit.is_deprecated())
@@ -206,19 +209,19 @@ impl Snapshot {
             })
             .collect();
         match &filter.order {
-            ToolkitOrder::Newest => found.sort_by_key(|(score, _)| Reverse(*score)),
+            ToolkitOrder::Newest => matches.sort_by_key(|(score, _)| Reverse(*score)),
             ToolkitOrder::Usage(counts) => {
-                found.sort_by_key(|(score, toolkit)| {
+                matches.sort_by_key(|(score, toolkit)| {
                     (Reverse(counts.get(&toolkit.slug)), Reverse(*score))
                 });
             }
             ToolkitOrder::Name => {
-                found.sort_by_key(|(_, toolkit)| {
+                matches.sort_by_key(|(_, toolkit)| {
                     (toolkit.current().name.to_lowercase(), toolkit.slug.clone())
                 });
             }
         }
-        found.into_iter().map(|(_, toolkit)| toolkit).collect()
+        matches.into_iter().map(|(_, toolkit)| toolkit).collect()
     }
 
     /// Returns all categories in use, in alphabetical order.
@@ -235,19 +238,10 @@ impl Snapshot {
     /// list stay consistent in this way, even if versions are published between them.
     #[must_use]
     pub fn at(&self, as_of: Time) -> Self {
-        let known = |toolkit: &Arc<Toolkit>| {
-            if toolkit.updated_at() <= as_of {
-                return Some(toolkit.clone());
-            }
-            let mut earlier = Toolkit::clone(toolkit);
-            let releases = &mut earlier.releases;
-            releases.retain(|_, release| release.published_at <= as_of);
-            (!earlier.releases.is_empty()).then(|| Arc::new(earlier))
-        };
         let toolkits = self
             .toolkits
             .iter()
-            .filter_map(|(slug, toolkit)| Some((slug.clone(), known(toolkit)?)));
+            .filter_map(|(slug, toolkit)| Some((slug.clone(), toolkit_at(toolkit, as_of)?)));
         Self {
             toolkits: toolkits.collect(),
             tools: self.tools.clone(),
@@ -271,16 +265,13 @@ impl Snapshot {
 
 impl ToolFilter {
     fn matches(&self, tool: &Tool) -> bool {
-        let any = |wanted: &[String], has: &dyn Fn(&str) -> bool| {
-            wanted.is_empty() || wanted.iter().any(|one| has(one))
-        };
         self.important
             .is_none_or(|important| important == tool.is_important())
-            && any(&self.tags, &|tag| {
+            && any_if_listed(&self.tags, |tag| {
                 tool.labels().any(|label| label.eq_ignore_ascii_case(tag))
             })
-            && any(&self.scopes, &|scope| {
-                tool.scopes.iter().any(|own| own == scope)
+            && any_if_listed(&self.scopes, |scope| {
+                tool.scopes.iter().any(|required| required == scope)
             })
     }
 }
@@ -316,16 +307,37 @@ pub(super) fn slug_matches(wanted: &[String], slug: &str) -> bool {
 /// Compares categories so that `developer-tools` is also found by its display name, `Developer
 /// tools`.
 fn in_category(release: &Release, category: &str) -> bool {
-    let folded = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
     let mut categories = release.categories.iter();
-    categories.any(|own| folded(own) == folded(category))
+    categories.any(|listed| folded_category(listed) == folded_category(category))
+}
+
+fn folded_category(category: &str) -> String {
+    category.replace(['-', '_'], " ").to_lowercase()
+}
+
+/// Returns true if the list is empty, or if the predicate is true for one of its elements.
+fn any_if_listed(list: &[String], predicate: impl Fn(&str) -> bool) -> bool {
+    list.is_empty() || list.iter().any(|element| predicate(element))
+}
+
+/// Returns a toolkit with the releases that were published up to a time, or `None` if there were no
+/// releases yet.
+fn toolkit_at(toolkit: &Arc<Toolkit>, as_of: Time) -> Option<Arc<Toolkit>> {
+    if toolkit.updated_at() <= as_of {
+        return Some(toolkit.clone());
+    }
+    let mut earlier = Toolkit::clone(toolkit);
+    earlier
+        .releases
+        .retain(|_, release| release.published_at <= as_of);
+    (!earlier.releases.is_empty()).then(|| Arc::new(earlier))
 }
 
 fn words(search: &str) -> Vec<String> {
     search.split_whitespace().map(str::to_lowercase).collect()
 }
 
-/// Rates the match of a text with the search words. Returns `None` if a word is missing.
+/// Rates the match of a tool or toolkit with the search words. Returns `None` if a word is missing.
 fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<u32> {
     if words.is_empty() {
         return Some(0);

@@ -7,7 +7,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use minisign_verify::{Error as Verdict, PublicKey, Signature};
 
-use crate::{Result, catalog::errors};
+use crate::{Error, Result, catalog::errors};
 
 /// The position of the eight bytes of the id in a decoded key or signature, least significant byte
 /// first.
@@ -24,23 +24,16 @@ struct Trusted {
 }
 
 impl TrustedKeys {
-    /// Parses minisign public keys. Each text is the line with the key, or the whole file with its
+    /// Parses minisign public keys. Each string is the line with the key, or the whole file with its
     /// comment.
     ///
     /// # Errors
-    /// Returns the first text that is not a public key.
+    /// Returns the first string that is not a public key.
     pub fn read<T: AsRef<str>>(keys: &[T]) -> std::result::Result<Self, String> {
-        let one = |text: &str| {
-            let line = text.trim().lines().last()?.trim();
-            Some(Trusted {
-                id: id(line)?,
-                key: PublicKey::from_base64(line).ok()?,
-            })
-        };
-        let all = keys
-            .iter()
-            .map(|text| one(text.as_ref()).ok_or_else(|| crate::core::truncate(text.as_ref())));
-        all.collect::<std::result::Result<_, _>>().map(Self)
+        let trusted = keys.iter().map(|text| {
+            parse_key(text.as_ref()).ok_or_else(|| crate::core::truncate(text.as_ref()))
+        });
+        trusted.collect::<std::result::Result<_, _>>().map(Self)
     }
 
     /// Verifies the signature of a component. Returns the id of the key that signed it, or `None`
@@ -55,7 +48,6 @@ impl TrustedKeys {
             return Ok(None);
         }
         let text = signature.ok_or_else(errors::signature_missing)?;
-        let unreadable = || errors::signature_invalid("it is not a minisign signature");
         let signer = text.lines().nth(1).and_then(id).ok_or_else(unreadable)?;
         let signature = Signature::decode(text).map_err(|_| unreadable())?;
         let mut verdict = None;
@@ -74,6 +66,18 @@ impl TrustedKeys {
             Some(_) => errors::signature_invalid(format!("key {signer} did not sign these bytes")),
         })
     }
+}
+
+fn unreadable() -> Error {
+    errors::signature_invalid("it is not a minisign signature")
+}
+
+fn parse_key(text: &str) -> Option<Trusted> {
+    let line = text.trim().lines().last()?.trim();
+    Some(Trusted {
+        id: id(line)?,
+        key: PublicKey::from_base64(line).ok()?,
+    })
 }
 
 fn id(line: &str) -> Option<String> {

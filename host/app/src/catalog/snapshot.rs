@@ -15,8 +15,8 @@ use crate::{Error, Result, core::truncate};
 const MAX_COMPARED_CHARS: usize = 64;
 
 impl Snapshot {
-    /// Finds a tool in a version of its toolkit. Fails if the selected version has no such tool, or
-    /// if every version is deprecated.
+    /// Finds a tool in a version of its toolkit. Fails if the selected version lacks the tool, or if
+    /// every version is deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
         self.resolve_tool(slug, version)
             .map_err(|cause| match cause {
@@ -36,9 +36,11 @@ impl Snapshot {
         slug: &str,
         version: &str,
     ) -> std::result::Result<ResolvedTool, Unresolved> {
-        let upper = || self.tools.get(slug.to_ascii_uppercase().as_str());
-        let toolkit = self.tools.get(slug).or_else(upper);
-        let toolkit = toolkit.and_then(|toolkit| self.toolkits.get(toolkit));
+        let toolkit = self
+            .tools
+            .get(slug)
+            .or_else(|| self.tools.get(slug.to_ascii_uppercase().as_str()))
+            .and_then(|toolkit| self.toolkits.get(toolkit));
         let release = toolkit.ok_or(Unresolved::Unknown)?.release(version)?;
         let tool = release.tool(slug).ok_or(Unresolved::Unknown)?;
         Ok(ResolvedTool {
@@ -56,8 +58,8 @@ impl Snapshot {
     }
 
     /// Returns the question whether another tool was meant; empty if no tool is similar, or if
-    /// another version has the tool. Only the tools of the toolkit whose slug the name begins with,
-    /// or is most similar to its first word, are compared.
+    /// another version has the tool. Only the tools of one toolkit are compared: the one whose slug
+    /// the name starts with, or whose slug is most similar to the first word of the name.
     #[must_use]
     pub fn similar_tool(&self, slug: &str) -> String {
         let start: String = slug.chars().take(MAX_COMPARED_CHARS).collect();
@@ -66,12 +68,13 @@ impl Snapshot {
             return String::new();
         }
         let mut prefixes = name.rmatch_indices('_').map(|(end, _)| &name[..end]);
-        let own = prefixes.find_map(|prefix| self.toolkits.get(prefix));
-        let similar = || {
-            let word = name.split('_').next().unwrap_or_default();
-            nearest(word, self.toolkits.keys()).and_then(|slug| self.toolkits.get(slug))
-        };
-        let tools = own.or_else(similar).map(|toolkit| &toolkit.current().tools);
+        let toolkit = prefixes
+            .find_map(|prefix| self.toolkits.get(prefix))
+            .or_else(|| {
+                let word = name.split('_').next().unwrap_or_default();
+                nearest(word, self.toolkits.keys()).and_then(|slug| self.toolkits.get(slug))
+            });
+        let tools = toolkit.map(|toolkit| &toolkit.current().tools);
         let slugs = tools.into_iter().flatten().map(|tool| &*tool.slug);
         did_you_mean(&name, slugs)
     }
@@ -99,27 +102,30 @@ impl Snapshot {
     /// Returns the releases of a toolkit, newest version first. Fails if the toolkit does not
     /// exist.
     pub fn releases_of(&self, slug: &str) -> Result<Vec<&Arc<Release>>> {
-        let toolkit = self.toolkit(slug);
-        let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+        let toolkit = self
+            .toolkit(slug)
+            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
         Ok(toolkit.releases.values().rev().collect())
     }
 
     /// Finds a tool in the latest version of its toolkit, or in the latest one of those that were
-    /// published up to a time. Fails if there is no such version, or if it has no such tool.
+    /// published up to a time. Fails if the version or the tool does not exist.
     pub fn tool_as_of(&self, slug: &str, as_of: Option<Time>) -> Result<ResolvedTool> {
         let Some(as_of) = as_of else {
             return self.tool(slug, LATEST);
         };
         let toolkit = self.toolkit_of(slug);
-        let release = toolkit.and_then(|toolkit| toolkit.current_as_of(Some(as_of)));
-        let release = release.ok_or_else(|| self.unknown_tool(slug, ""))?;
+        let release = toolkit
+            .and_then(|toolkit| toolkit.current_as_of(Some(as_of)))
+            .ok_or_else(|| self.unknown_tool(slug, ""))?;
         self.tool(slug, release.version.as_str())
     }
 
     /// Finds a version of a toolkit. Fails if the toolkit or the version does not exist.
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
-        let toolkit = self.toolkit(slug);
-        let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+        let toolkit = self
+            .toolkit(slug)
+            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.
@@ -140,12 +146,13 @@ impl Snapshot {
     /// Inserts a release, and replaces an existing one of the same version.
     pub(super) fn put(&mut self, release: Arc<Release>) {
         let slug = &release.slug;
-        let fresh = || Toolkit {
-            slug: slug.clone(),
-            releases: BTreeMap::new(),
+        let mut toolkit = match self.toolkits.get(slug) {
+            Some(toolkit) => Toolkit::clone(toolkit),
+            None => Toolkit {
+                slug: slug.clone(),
+                releases: BTreeMap::new(),
+            },
         };
-        let known = self.toolkits.get(slug);
-        let mut toolkit = known.map_or_else(fresh, |toolkit| Toolkit::clone(toolkit));
         for tool in &release.tools {
             self.tools.insert(tool.slug.clone(), slug.clone());
         }
@@ -178,15 +185,14 @@ impl Toolkit {
         self.release(LATEST).unwrap_or_else(|_| self.newest())
     }
 
-    /// Returns the latest release that is not deprecated, of all or of those that were published up
-    /// to a time.
+    /// Returns the latest release that is not deprecated, among all or among those that were published
+    /// up to a time.
     #[must_use]
     pub fn current_as_of(&self, as_of: Option<Time>) -> Option<&Arc<Release>> {
-        let is_known = |release: &&Arc<Release>| {
+        self.releases.values().rev().find(|release| {
             release.deprecated_at.is_none()
                 && as_of.is_none_or(|as_of| release.published_at <= as_of)
-        };
-        self.releases.values().rev().find(is_known)
+        })
     }
 
     /// Returns true if every version is deprecated.

@@ -3,7 +3,7 @@
 //! The index holds the tools of the current version of each toolkit that is not deprecated. It is
 //! built by the first search after a change of the catalog, once for all searches that wait for it,
 //! and then kept until the catalog changes again. A search therefore finds every tool that was
-//! published before it began.
+//! published before the search started.
 
 use std::sync::{Arc, Weak};
 
@@ -88,8 +88,9 @@ impl ToolIndex {
         limit: usize,
         permitted: impl Fn(&ResolvedTool) -> bool,
     ) -> Vec<RankedTool> {
-        let is_permitted = |tool: usize| permitted(&self.tools[tool]);
-        let hits = self.index.search(query, limit, is_permitted);
+        let hits = self
+            .index
+            .search(query, limit, |tool: usize| permitted(&self.tools[tool]));
         let ranked = hits.into_iter().map(|hit| RankedTool {
             found: self.tools[hit.tool].clone(),
             score: hit.score,

@@ -80,8 +80,8 @@ impl TriggerType {
     }
 }
 
-/// Returns the names of the secret properties of a configuration schema. Most schemas have none,
-/// and are not parsed.
+/// Returns the names of the secret properties of a configuration schema. Most schemas lack such
+/// properties, and are not parsed.
 fn write_only_names(schema: &RawValue) -> BTreeSet<String> {
     let has_any = schema.get().contains("writeOnly");
     let schema = has_any.then(|| serde_json::from_str(schema.get()).ok());

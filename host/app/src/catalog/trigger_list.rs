@@ -26,19 +26,20 @@ impl Snapshot {
     }
 
     /// Finds a trigger type in the selected version of its toolkit. Fails if the selected version
-    /// has no such trigger type.
+    /// lacks the trigger type.
     pub fn trigger(&self, slug: &str, versions: &VersionSelector) -> Result<ResolvedTrigger> {
         let toolkit = self.toolkit_of_trigger(slug);
-        let selected = |toolkit: &Arc<Toolkit>| versions.for_toolkit(&toolkit.slug);
-        let version = toolkit.map_or(&*versions.default, selected);
-        let found = toolkit.and_then(|toolkit| {
+        let version = toolkit.map_or(&*versions.default, |toolkit| {
+            versions.for_toolkit(&toolkit.slug)
+        });
+        let trigger = toolkit.and_then(|toolkit| {
             let release = listed_release(toolkit, version)?;
             Some(ResolvedTrigger {
                 release: release.clone(),
                 trigger: release.trigger(slug)?.clone(),
             })
         });
-        found.ok_or_else(|| errors::trigger_type_not_found(truncate(slug), truncate(version)))
+        trigger.ok_or_else(|| errors::trigger_type_not_found(truncate(slug), truncate(version)))
     }
 
     /// Returns the trigger types of the given toolkits, or of all toolkits that are not completely

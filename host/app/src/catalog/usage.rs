@@ -73,12 +73,18 @@ impl Usage {
         if counted.is_empty() {
             return Ok(());
         }
-        let add = |counts: &mut Counts| -> Result<()> {
-            counts.add(&counted);
-            Ok(())
-        };
-        let added = store.edit(INSTALLATION_PROJECT, RECORD_ID, now, add);
-        if added.await?.is_none() {
+        let added = store
+            .edit(
+                INSTALLATION_PROJECT,
+                RECORD_ID,
+                now,
+                |counts: &mut Counts| -> Result<()> {
+                    counts.add(&counted);
+                    Ok(())
+                },
+            )
+            .await?;
+        if added.is_none() {
             let mut first = Counts::default();
             first.add(&counted);
             let batch = Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &first);

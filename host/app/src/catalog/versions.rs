@@ -10,7 +10,7 @@ pub const BASE: &str = "00000000_00";
 /// The reason why no version was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unresolved {
-    /// The toolkit has no such version.
+    /// The toolkit lacks the version.
     Unknown,
     /// Every candidate version is deprecated. An exact version could still be used.
     Deprecated,
@@ -19,9 +19,8 @@ pub(super) enum Unresolved {
 /// Finds the version selected by `latest`, by an exact `YYYYMMDD_NN`, or by the base version
 /// `00000000_00`.
 ///
-/// Versions compare as text. `latest` is the greatest version that is not deprecated, and the base
-/// version is the oldest one that is not deprecated. An exact version is found even if it is
-/// deprecated.
+/// Versions compare as strings. Of the versions that are not deprecated, `latest` is the greatest
+/// and the base version is the oldest. An exact version is found even if it is deprecated.
 ///
 /// # Errors
 /// Returns [`Unresolved`] if no version was found.
@@ -31,12 +30,12 @@ pub(super) fn resolve<'a, R>(
     is_deprecated: impl Fn(&R) -> bool,
 ) -> Result<&'a R, Unresolved> {
     let mut candidates = releases.values().filter(|release| !is_deprecated(release));
-    let found = match wanted {
+    let release = match wanted {
         LATEST => candidates.next_back(),
         BASE => candidates.next(),
         exact => return releases.get(exact).ok_or(Unresolved::Unknown),
     };
-    found.ok_or(if releases.is_empty() {
+    release.ok_or(if releases.is_empty() {
         Unresolved::Unknown
     } else {
         Unresolved::Deprecated

@@ -102,7 +102,6 @@ pub async fn create(
         None => format!("{}-{}", release.slug, ids::random_text(6)),
     };
     let key = app.vault.key(project.id.as_str(), now).await?;
-    let context = |field| SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field);
     let body = AuthConfig {
         folded: name.to_lowercase(),
         name,
@@ -115,10 +114,16 @@ pub async fn create(
         tools_for_execution: request.tools_for_execution,
         tools_for_connection: request.tools_for_connection,
         in_sessions: request.in_sessions,
-        credentials: key.seal(context("credentials"), &request.credentials.own)?,
-        shared: key.seal(context("shared"), &request.credentials.shared)?,
+        credentials: key.seal(
+            seal_context(project, &id, "credentials"),
+            &request.credentials.own,
+        )?,
+        shared: key.seal(
+            seal_context(project, &id, "shared"),
+            &request.credentials.shared,
+        )?,
         proxy: proxy
-            .map(|proxy| key.seal(context("proxy"), proxy))
+            .map(|proxy| key.seal(seal_context(project, &id, "proxy"), proxy))
             .transpose()?,
     };
     record_limits::admit(app, &project.id, RecordKind::AuthConfig, &COLLECTION).await?;
@@ -134,22 +139,21 @@ pub async fn change(
     id: &AuthConfigId,
     mut changes: Changes,
 ) -> Result<()> {
-    let name = changes
+    changes.name = changes
         .name
-        .map(|name| checked_name(name.trim().to_owned()));
-    changes.name = name.transpose()?;
+        .map(|name| checked_name(name.trim().to_owned()))
+        .transpose()?;
     if let Some(Some(proxy)) = &changes.proxy {
         proxy.to_net_proxy()?;
     }
-    let context = |field| SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field);
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
-            let own = match record.body.managed {
+            let actual = match record.body.managed {
                 true => "default",
                 false => "custom",
             };
-            let problem = format!("type: auth config {id} is of type {own}");
+            let problem = format!("type: auth config {id} is of type {actual}");
             return Err(errors::invalid(problem));
         }
         let mut credentials = credentials(app, &record).await?;
@@ -170,11 +174,13 @@ pub async fn change(
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
-        body.credentials = key.seal(context("credentials"), &credentials.own)?;
-        body.shared = key.seal(context("shared"), &credentials.shared)?;
+        body.credentials = key.seal(seal_context(project, id, "credentials"), &credentials.own)?;
+        body.shared = key.seal(seal_context(project, id, "shared"), &credentials.shared)?;
         if let Some(proxy) = &changes.proxy {
-            let sealed = proxy.as_ref().map(|own| key.seal(context("proxy"), own));
-            body.proxy = sealed.transpose()?;
+            body.proxy = proxy
+                .as_ref()
+                .map(|proxy| key.seal(seal_context(project, id, "proxy"), proxy))
+                .transpose()?;
         }
         changes.apply_to(body);
         check_size(body, &credentials.own, &credentials.shared)?;
@@ -184,7 +190,7 @@ pub async fn change(
 }
 
 impl Changes {
-    /// Changes the members of an auth config that are not sealed.
+    /// Changes the fields of an auth config that are not sealed.
     fn apply_to(&self, body: &mut AuthConfig) {
         if let Some(name) = &self.name {
             (body.name, body.folded) = (name.clone(), name.to_lowercase());
@@ -233,6 +239,14 @@ fn checked_name(name: String) -> Result<String> {
 
 /// Checks that an auth config with the project's own client has the credentials that its scheme
 /// requires.
+fn seal_context<'a>(
+    project: &'a Project,
+    id: &'a AuthConfigId,
+    field: &'static str,
+) -> SealContext<'a> {
+    SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field)
+}
+
 fn check_client(
     mode: AuthMode,
     auth_scheme: Option<&AuthScheme>,
@@ -258,11 +272,13 @@ fn check_client(
         })?;
     }
     for name in ["scopes", "user_scopes"] {
-        let text = |value: &Value| value.is_string();
-        let good = own.get(name).is_none_or(|value| {
-            text(value) || value.as_array().is_some_and(|list| list.iter().all(text))
+        let is_valid = own.get(name).is_none_or(|value| {
+            value.is_string()
+                || value
+                    .as_array()
+                    .is_some_and(|list| list.iter().all(Value::is_string))
         });
-        if !good {
+        if !is_valid {
             return Err(errors::invalid(format!(
                 "auth_config.credentials.{name}: must be a string or a list of strings"
             )));
@@ -274,13 +290,13 @@ fn check_client(
 /// Returns the scheme with that name, if the toolkit offers it.
 pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
     let upper = name.to_ascii_uppercase();
-    let mode = AuthMode::deserialize(upper.as_str().into_deserializer());
-    let mode = mode.map_err(|_: ValueError| {
-        let given = crate::core::truncate(name);
-        errors::invalid(format!(
-            "auth_config.authScheme: `{given}` is not an auth scheme"
-        ))
-    })?;
+    let mode =
+        AuthMode::deserialize(upper.as_str().into_deserializer()).map_err(|_: ValueError| {
+            let given = crate::core::truncate(name);
+            errors::invalid(format!(
+                "auth_config.authScheme: `{given}` is not an auth scheme"
+            ))
+        })?;
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
     }

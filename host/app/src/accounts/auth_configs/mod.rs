@@ -85,6 +85,13 @@ impl Document for AuthConfig {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
+fn allows_tool(list: &[String], tool: &str) -> bool {
+    list.is_empty()
+        || list
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(tool))
+}
+
 /// Status of an auth config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
@@ -100,10 +107,7 @@ impl AuthConfig {
     /// Returns true if a tool may run with the accounts of this auth config.
     #[must_use]
     pub fn allows(&self, tool: &str) -> bool {
-        let lets = |list: &[String]| {
-            list.is_empty() || list.iter().any(|own| own.eq_ignore_ascii_case(tool))
-        };
-        lets(&self.tools_for_execution) && lets(&self.restrict_to)
+        allows_tool(&self.tools_for_execution, tool) && allows_tool(&self.restrict_to, tool)
     }
 
     /// Returns true if every tool may run with the accounts of this auth config.
@@ -162,9 +166,10 @@ pub(crate) async fn id_of_legacy(
     uuid: Uuid,
 ) -> Result<Option<AuthConfigId>> {
     let query = Query::for_project(project.id.as_str()).is("uuid", uuid.to_string());
-    let found = app.store.first::<AuthConfig>(query).await?;
-    let id = found.map(|config| AuthConfigId::parse(&config.id));
-    id.transpose()
+    let config = app.store.first::<AuthConfig>(query).await?;
+    config
+        .map(|config| AuthConfigId::parse(&config.id))
+        .transpose()
 }
 
 /// Returns a page of auth configs, newest first, and their total number.
@@ -217,13 +222,14 @@ pub async fn set_status(
     id: &AuthConfigId,
     status: Status,
 ) -> Result<()> {
-    let change = |config: &mut AuthConfig| {
-        config.status = status;
-        Ok::<_, Error>(())
-    };
     let (owner, now) = (project.id.as_str(), app.clock.now());
-    let done = app.store.edit(owner, id.as_str(), now, change).await?;
-    done.ok_or_else(|| errors::auth_config_not_found(id))
+    app.store
+        .edit(owner, id.as_str(), now, |config: &mut AuthConfig| {
+            config.status = status;
+            Ok::<_, Error>(())
+        })
+        .await?
+        .ok_or_else(|| errors::auth_config_not_found(id))
 }
 
 /// Deletes an auth config and the dynamic clients that were registered for it. Its accounts stay

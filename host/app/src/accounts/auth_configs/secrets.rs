@@ -47,7 +47,7 @@ pub struct Credentials {
     pub own: Map<String, Value>,
     /// Values that each account inherits unless it sets its own.
     pub shared: Map<String, Value>,
-    /// Proxy for requests to the provider; none for direct connections.
+    /// Proxy for requests to the provider, or `None` for direct connections.
     pub proxy: Option<Proxy>,
 }
 
@@ -71,13 +71,15 @@ pub(crate) async fn open_credentials(
     now: Time,
 ) -> Result<Credentials> {
     let key = vault.key(&record.project, now).await?;
-    let open = |field, sealed| key.open(SealContext::of(record, field), sealed);
     let config = &record.body;
-    let open_proxy = |proxy| key.open(SealContext::of(record, "proxy"), proxy);
     Ok(Credentials {
-        own: open("credentials", &config.credentials)?,
-        shared: open("shared", &config.shared)?,
-        proxy: config.proxy.as_ref().map(open_proxy).transpose()?,
+        own: key.open(SealContext::of(record, "credentials"), &config.credentials)?,
+        shared: key.open(SealContext::of(record, "shared"), &config.shared)?,
+        proxy: config
+            .proxy
+            .as_ref()
+            .map(|proxy| key.open(SealContext::of(record, "proxy"), proxy))
+            .transpose()?,
     })
 }
 
@@ -92,15 +94,15 @@ pub(crate) async fn net_proxy(
     credentials(app, record).await?.net_proxy()
 }
 
-/// Returns the scopes stored under a name: a list, or a text separated by commas or spaces.
+/// Returns the scopes stored under a name: a list, or a string separated by commas or spaces.
 pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
-    let parts = |text: &str| {
-        let parts = text.split([',', ' ']).map(str::trim);
-        let parts = parts.filter(|scope| !scope.is_empty());
-        parts.map(str::to_owned).collect::<Vec<_>>()
-    };
     match own.get(name) {
-        Some(Value::String(text)) => parts(text),
+        Some(Value::String(text)) => text
+            .split([',', ' '])
+            .map(str::trim)
+            .filter(|scope| !scope.is_empty())
+            .map(str::to_owned)
+            .collect(),
         // A scope in a list may contain any character.
         Some(Value::Array(list)) => {
             let texts = list.iter().filter_map(Value::as_str);

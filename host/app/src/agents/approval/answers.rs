@@ -1,10 +1,10 @@
 //! The states of approvals that have been answered.
 //!
-//! Guarantee: a state is answered once. The first answer decides, and of several at once exactly one is the
-//! first. A call that an answer approves and that does not begin gives the state back.
+//! Guarantee: a state is answered once. The first answer decides, and of several concurrent ones exactly
+//! one is the first. A call that an answer approves and that does not start gives the state back.
 //!
-//! This rests on a record whose id is the hash in the state. It is durable before the tool begins. Records are
-//! erased once their states have expired.
+//! This rests on a record whose id is the hash in the state. It is durable before the tool starts. Records
+//! are erased once their states have expired.
 
 use std::time::Duration;
 

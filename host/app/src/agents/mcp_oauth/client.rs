@@ -48,12 +48,14 @@ pub struct Client {
 }
 
 /// Registers a client and returns its client id. Fails if the name is too long or contains control
-/// characters, line breaks or hidden characters, or if a redirect URI is missing, too long or of a kind
-/// that is not permitted.
+/// characters, line breaks or hidden characters, or if a redirect URI is missing, too long or of a
+/// forbidden kind.
 pub fn register(app: &App, client: &Client) -> Result<String> {
-    let is_shown =
-        |name: &str| name.chars().count() <= MAX_CLIENT_NAME_CHARS && is_plain_line(name);
-    if !client.name.as_deref().is_none_or(is_shown) {
+    let is_name_valid = client
+        .name
+        .as_deref()
+        .is_none_or(|name| name.chars().count() <= MAX_CLIENT_NAME_CHARS && is_plain_line(name));
+    if !is_name_valid {
         return Err(errors::mcp_client_invalid(format!(
             "client_name: must be at most {MAX_CLIENT_NAME_CHARS} characters without control characters, invisible ones and those that change the direction of text"
         )));
@@ -73,19 +75,19 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
             truncate(uri)
         )));
     }
-    let content = serde_json::to_vec(client).map_err(errors::internal)?;
+    let content = BASE64.encode(serde_json::to_vec(client).map_err(errors::internal)?);
     let unique = ids::random_text(RANDOM_CHARS);
-    let content = BASE64.encode(content);
     Ok(sign(app, &format!("{CLIENT_ID_PREFIX}{unique}.{content}")))
 }
 
 /// Returns the client with a client id. Fails if this installation did not issue the client id.
 pub fn registered(app: &App, client_id: &str) -> Result<Client> {
-    let content = verify(app, client_id).and_then(|text| text.strip_prefix(CLIENT_ID_PREFIX));
-    let content = content.and_then(|text| text.split_once('.'));
-    let content = content.and_then(|(_, content)| BASE64.decode(content).ok());
-    let client = content.and_then(|content| serde_json::from_slice(&content).ok());
-    let mut client: Client = client.ok_or_else(errors::mcp_client_unknown)?;
+    let mut client: Client = verify(app, client_id)
+        .and_then(|text| text.strip_prefix(CLIENT_ID_PREFIX))
+        .and_then(|text| text.split_once('.'))
+        .and_then(|(_, content)| BASE64.decode(content).ok())
+        .and_then(|content| serde_json::from_slice(&content).ok())
+        .ok_or_else(errors::mcp_client_unknown)?;
     // An earlier version registered clients with such names, and a person is asked to trust them.
     client.name = client.name.filter(|name| is_plain_line(name));
     Ok(client)
@@ -127,7 +129,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Returns an http address on this machine without its port, or none for any other address.
+/// Returns an http address on this machine without its port, or `None` for any other address.
 fn loopback_without_port(uri: &str) -> Option<String> {
     let mut url = Url::parse(uri).ok()?;
     if url.scheme() != "http" || !is_loopback(&url) || !is_permitted(uri) {

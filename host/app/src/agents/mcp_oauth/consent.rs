@@ -1,9 +1,9 @@
 //! Consents: what project members let assistants use, and the tokens that follow.
 //!
-//! A consent begins with an authorization code, which is exchanged once. Each refresh token has a
+//! A consent starts with an authorization code, which is exchanged once. Each refresh token has a
 //! number, and only the one with the number of the consent is valid. A code or a refresh token that
 //! comes a second time was stolen by one of the two senders, so that it erases the consent and with it
-//! all its tokens (RFC 9700, section 4.14.2). Two windows of a client refresh at the same time, though,
+//! all its tokens (RFC 9700, section 4.14.2). Two windows of a client refresh concurrently, though,
 //! and a client that lost the answer repeats its request. The last refresh token therefore has a time of
 //! grace ([`REUSE_GRACE`]), in which its client gets the tokens that it was exchanged for.
 
@@ -74,7 +74,7 @@ impl Document for Consent {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Consent that a member gives.
+/// Consent of a project member.
 #[derive(Debug, Clone)]
 pub struct NewConsent {
     /// Client id of the assistant.
@@ -122,7 +122,7 @@ pub struct Tokens {
 }
 
 /// Returns the project of an endpoint, if a key gives access to it. Fails with
-/// [`errors::MCP_KEY_WITHOUT_ACCESS`] if it does not, or if there is no such endpoint.
+/// [`errors::MCP_KEY_WITHOUT_ACCESS`] if it does not, or if the endpoint does not exist.
 pub async fn member_project(
     app: &App,
     holder: &Holder,
@@ -177,8 +177,8 @@ pub async fn record_consent(
 /// its key gives no access any more. A code that was exchanged before ends the tokens that it was
 /// exchanged for.
 pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
-    let code = Token::read(app, Kind::Code, &request.code);
-    let code = code.ok_or_else(|| errors::mcp_grant_invalid("the code is unknown"))?;
+    let code = Token::read(app, Kind::Code, &request.code)
+        .ok_or_else(|| errors::mcp_grant_invalid("the code is unknown"))?;
     let proof = Proof {
         refresh_number: 0,
         client: digest(&request.client_id),
@@ -195,8 +195,8 @@ pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
 /// request, or its key gives no access any more. A refresh token that was used before [`REUSE_GRACE`]
 /// ends all tokens of its consent.
 pub async fn refresh(app: &App, request: Refresh) -> Result<Tokens> {
-    let token = Token::read(app, Kind::Refresh, &request.token);
-    let token = token.ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
+    let token = Token::read(app, Kind::Refresh, &request.token)
+        .ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
     let proof = Proof {
         refresh_number: token.number,
         client: digest(&request.client_id),
@@ -346,9 +346,14 @@ pub async fn revoke(app: &App, token: &str, client_id: &str) -> Result<()> {
     };
     let client = digest(client_id);
     let revoked = app.store.change(&COLLECTION, &token.consent, || async {
-        let found = app.store.lookup::<Consent>(&token.consent).await?;
-        let found = found.filter(|consent| consent.body.client == client);
-        let batch = found.iter().fold(Batch::at(app.clock.now()), Batch::purge);
+        let consent = app
+            .store
+            .lookup::<Consent>(&token.consent)
+            .await?
+            .filter(|consent| consent.body.client == client);
+        let batch = consent
+            .iter()
+            .fold(Batch::at(app.clock.now()), Batch::purge);
         Ok::<_, Error>((batch, ()))
     });
     Ok(revoked.await?)
@@ -368,14 +373,18 @@ pub struct TokenAccess {
 /// Returns the access that a token for an endpoint gives. Fails with
 /// [`errors::MCP_TOKEN_INVALID`] if the token is not valid for the endpoint.
 pub async fn authenticate(app: &App, token: &str, resource: &Resource) -> Result<TokenAccess> {
-    let token = Token::read(app, Kind::Access, token);
-    let token = token.filter(|token| token.ends_after(app.clock.now()));
-    let token = token.ok_or_else(errors::mcp_token_invalid)?;
-    let consent = app.store.lookup::<Consent>(&token.consent).await?;
-    let consent = consent.filter(|consent| consent.body.resource == *resource);
-    let consent = consent.ok_or_else(errors::mcp_token_invalid)?;
-    let found = holder(app, &consent).await?;
-    let (holder, project) = found.ok_or_else(errors::mcp_token_invalid)?;
+    let token = Token::read(app, Kind::Access, token)
+        .filter(|token| token.ends_after(app.clock.now()))
+        .ok_or_else(errors::mcp_token_invalid)?;
+    let consent = app
+        .store
+        .lookup::<Consent>(&token.consent)
+        .await?
+        .filter(|consent| consent.body.resource == *resource)
+        .ok_or_else(errors::mcp_token_invalid)?;
+    let (holder, project) = holder(app, &consent)
+        .await?
+        .ok_or_else(errors::mcp_token_invalid)?;
     Ok(TokenAccess {
         holder,
         project,
@@ -383,7 +392,7 @@ pub async fn authenticate(app: &App, token: &str, resource: &Resource) -> Result
     })
 }
 
-/// Returns the holder of a consent's key and the project, or none if the key has ended.
+/// Returns the holder of a consent's key and the project, or `None` if the key has ended.
 async fn holder(
     app: &App,
     consent: &Record<Consent>,

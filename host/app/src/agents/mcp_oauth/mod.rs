@@ -1,13 +1,13 @@
 //! Authorization of assistants at MCP endpoints by OAuth 2.1.
 //!
-//! An assistant that has no API key asks a project member for access. The member signs in with a key
-//! and consents to one endpoint. The assistant gets tokens for that endpoint, which have the
-//! permissions of the key and end with it.
+//! An assistant without an API key asks a project member for access, who signs in with a key and
+//! consents to one endpoint. The assistant gets tokens for that endpoint, which have the permissions of
+//! the key and end with it.
 //!
-//! No token is stored. Tokens, codes and client ids are texts that this installation has signed
+//! No token is stored. Tokens, codes and client ids are strings that this installation has signed
 //! ([`signed`]), so that one which it did not issue is refused without a read of the store. What a
-//! member consented to is a [`Consent`]. It holds the endpoint, a keyed hash of the key, and the number
-//! of the valid refresh token.
+//! project member consented to is a [`Consent`]. It holds the endpoint, a keyed hash of the key, and the
+//! number of the valid refresh token.
 
 mod client;
 mod consent;
@@ -65,12 +65,12 @@ impl Resource {
     async fn project(&self, app: &App) -> Result<ProjectId> {
         let project = match self {
             Self::Server { id, .. } => {
-                let found = app.store.lookup::<McpServer>(id).await?;
-                found.map(|record| record.project)
+                let server = app.store.lookup::<McpServer>(id).await?;
+                server.map(|record| record.project)
             }
             Self::Session(id) => {
-                let found = app.store.lookup::<Session>(id.as_str()).await?;
-                found.map(|record| record.project)
+                let session = app.store.lookup::<Session>(id.as_str()).await?;
+                session.map(|record| record.project)
             }
         };
         ProjectId::parse(&project.ok_or_else(errors::mcp_key_without_access)?)

@@ -1,4 +1,4 @@
-//! Names of an MCP endpoint, which a member reads before consenting.
+//! Names of an MCP endpoint, which a project member reads before consenting.
 
 use super::{McpServer, Resource, Session};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 /// Names of an MCP endpoint.
 #[derive(Debug)]
 pub struct EndpointNames {
-    /// Display name of the MCP server; none for a session.
+    /// Display name of the MCP server, or `None` for a session.
     pub server: Option<String>,
     /// User of the address or of the session, if there is one.
     pub user: Option<String>,
@@ -30,7 +30,7 @@ pub enum NamedToolkits {
     AllBut(Vec<String>),
 }
 
-/// Returns the names of an endpoint, or none if it does not exist.
+/// Returns the names of an endpoint, or `None` if it does not exist.
 pub async fn endpoint_names(app: &App, resource: &Resource) -> Result<Option<EndpointNames>> {
     let (project, server, user, toolkits) = match resource {
         Resource::Server { id, selection } => {
@@ -66,12 +66,14 @@ pub async fn endpoint_names(app: &App, resource: &Resource) -> Result<Option<End
     }
 }
 
-/// Returns the display names of toolkits. One that is not in the catalog has its slug alone.
+/// Returns the display names of toolkits, or the slug of a toolkit that is not in the catalog.
 fn names(app: &App, slugs: &[String]) -> Vec<String> {
     let catalog = app.catalog.snapshot();
-    let name = |slug: &String| {
-        let toolkit = catalog.toolkit(slug);
-        toolkit.map_or_else(|| slug.clone(), |toolkit| toolkit.current().name.clone())
-    };
-    slugs.iter().map(name).collect()
+    slugs
+        .iter()
+        .map(|slug| {
+            let toolkit = catalog.toolkit(slug);
+            toolkit.map_or_else(|| slug.clone(), |toolkit| toolkit.current().name.clone())
+        })
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! Texts that this installation has signed. A signed text ends with an HMAC-SHA-256 over the rest.
+//! Strings that this installation has signed. A signed string ends with an HMAC-SHA-256 over the rest.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 
@@ -55,7 +55,7 @@ impl Token {
         self.number > time.0
     }
 
-    /// Reads a token of a kind. Returns none if this installation did not issue it.
+    /// Reads a token of a kind. Returns `None` if this installation did not issue it.
     pub(super) fn read(app: &App, kind: Kind, text: &str) -> Option<Self> {
         let token = verify(app, text)?.strip_prefix(kind.prefix())?;
         let (consent, number) = token.split_once('.')?;
@@ -66,13 +66,13 @@ impl Token {
     }
 }
 
-/// Signs a text.
+/// Signs a string.
 pub(super) fn sign(app: &App, text: &str) -> String {
     let hash = keyed_hash(&app.vault.derive(SIGNING_KEY_PURPOSE), text.as_bytes());
     format!("{text}.{}", BASE64.encode(hash))
 }
 
-/// Returns a signed text without its signature, or none if the signature is not valid.
+/// Returns a signed string without its signature, or `None` if the signature is not valid.
 pub(super) fn verify<'a>(app: &App, signed: &'a str) -> Option<&'a str> {
     let (text, hash) = signed.rsplit_once('.')?;
     let hash = BASE64.decode(hash).ok()?;

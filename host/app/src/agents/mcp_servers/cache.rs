@@ -20,8 +20,8 @@ use crate::{
 const MAX_AGE: Duration = Duration::from_secs(1);
 /// Maximum number of servers that are kept.
 const MAX_KEPT_SERVERS: usize = 1_000;
-/// Maximum number of tools, toolkits and auth configs of a server that is kept. A larger one is read
-/// for each call.
+/// Maximum number of tools, toolkits and auth configs of a cached server. A larger server is read for
+/// each call.
 const MAX_KEPT_NAMES: usize = 200;
 
 /// A server, and the id of its project.

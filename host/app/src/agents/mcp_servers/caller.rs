@@ -50,7 +50,7 @@ pub struct McpCaller {
     server: Arc<CachedServer>,
     selection: Selection,
     request_id: RequestId,
-    /// The key or access token of the request; absent if it has none.
+    /// The key or access token of the request, if it has one.
     credential: Option<Credential>,
 }
 
@@ -64,14 +64,13 @@ impl McpCaller {
         request_id: RequestId,
     ) -> Result<Self> {
         let missing = || errors::mcp_server_not_found(truncate(server));
-        let server = cache::lookup(app, server).await?;
-        let server = server.ok_or_else(missing)?;
-        let project = projects::lookup_cached(app, &server.project).await;
-        let project =
-            project.map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, missing))?;
+        let cached = cache::lookup(app, server).await?.ok_or_else(missing)?;
+        let project = projects::lookup_cached(app, &cached.project)
+            .await
+            .map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, missing))?;
         Ok(Self {
             project,
-            server,
+            server: cached,
             selection,
             request_id,
             credential: None,
@@ -84,7 +83,7 @@ impl McpCaller {
         Self { credential, ..self }
     }
 
-    /// Returns the caller with the server as it is now, for a tool that begins after a wait. Fails if the
+    /// Returns the caller with the server as it is now, for a tool that starts after a wait. Fails if the
     /// server was deleted, the credential of the request revoked, or one is required by now.
     pub async fn current(&self, app: &App) -> Result<Self> {
         let (id, selection) = (&self.server.record.id, self.selection.clone());
@@ -130,9 +129,9 @@ impl McpCaller {
         tools.filter(|_| self.selection.with_helper_tools)
     }
 
-    /// Returns the caller of these meta tools: a session that is not stored, of the user of the
-    /// address, with the toolkits and the auth configs of the server. Fails if the user id is
-    /// invalid, or if the address names only accounts that do not exist.
+    /// Returns the caller of these meta tools: an unstored session of the user of the address, with the
+    /// toolkits and the auth configs of the server. Fails if the user id is invalid, or if the address
+    /// names only accounts that do not exist.
     pub async fn helper(&self, app: &App) -> Result<SessionCaller> {
         let mut auth_configs = BTreeMap::new();
         for id in &self.server.record.body.auth_configs {
@@ -153,7 +152,7 @@ impl McpCaller {
         Ok(SessionCaller::unstored(&self.project, config, request_id))
     }
 
-    /// Finds a tool of the server by its name. Fails if the server has no such tool.
+    /// Finds a tool of the server by its name. Fails if the server lacks the tool.
     pub fn tool(&self, app: &App, name: &str) -> Result<ResolvedTool> {
         let catalog = app.catalog.snapshot();
         let server = &self.server.record.body;
@@ -165,7 +164,7 @@ impl McpCaller {
     }
 
     /// Executes a tool of the server for the user of the address. Fails before the tool runs: if
-    /// the user has no account (`NO_ACCOUNT`), if the address names only accounts that do not exist
+    /// the user lacks an account (`NO_ACCOUNT`), if the address names only accounts that do not exist
     /// (`NAMED_ACCOUNT_NOT_FOUND`), or for a reason of `runs::execute`.
     pub async fn execute(
         &self,
@@ -187,7 +186,7 @@ impl McpCaller {
     }
 
     /// Creates a link with which the user of the address connects an account for a tool. Returns
-    /// none if the server has no auth config of the toolkit. Fails if the server has no such tool,
+    /// `None` if the server lacks an auth config of the toolkit. Fails if the server lacks the tool,
     /// if the address names only accounts that do not exist, or for a reason of `accounts::link`.
     pub async fn link(&self, app: &App, name: &str) -> Result<Option<ConnectionLink>> {
         let toolkit = self.tool(app, name)?.release.slug.to_string();
@@ -245,7 +244,7 @@ impl McpCaller {
     }
 
     /// Returns the user that the address names, or else the owner of the newest of its accounts;
-    /// none if it names neither. Fails if it names only accounts that do not exist, also for a named
+    /// `None` if it names neither. Fails if it names only accounts that do not exist, also for a named
     /// user: other accounts of the user are not what the address was made for.
     async fn user(&self, app: &App) -> Result<Option<String>> {
         let Selection {
@@ -254,9 +253,11 @@ impl McpCaller {
         let Some(account) = accounts.first() else {
             return Ok(user_id.clone());
         };
-        let found = self.named_account(app, None).await?;
-        let found = found.ok_or_else(|| errors::named_account_not_found(account))?;
-        Ok(user_id.clone().or(Some(found.body.user_id)))
+        let named = self
+            .named_account(app, None)
+            .await?
+            .ok_or_else(|| errors::named_account_not_found(account))?;
+        Ok(user_id.clone().or(Some(named.body.user_id)))
     }
 
     /// Returns the newest account of the address, of a toolkit if it is given.
@@ -274,15 +275,15 @@ impl McpCaller {
             toolkits: toolkit.map(str::to_owned).into_iter().collect(),
             ..accounts::Filter::default()
         };
-        let found = accounts::list(app, &self.project, &filter, Window::first(1)).await?;
-        Ok(found.items.into_iter().next().map(|view| view.record))
+        let page = accounts::list(app, &self.project, &filter, Window::first(1)).await?;
+        Ok(page.items.into_iter().next().map(|view| view.record))
     }
 
     /// Returns the server's auth config of a toolkit, even if the auth config is deleted.
     async fn auth_config(&self, app: &App, toolkit: &str) -> Result<Option<AuthConfigId>> {
         for id in &self.server.record.body.auth_configs {
-            let found = toolkit_of_config(app, &self.project, id).await?;
-            if found.as_deref() == Some(toolkit) {
+            let config_toolkit = toolkit_of_config(app, &self.project, id).await?;
+            if config_toolkit.as_deref() == Some(toolkit) {
                 return Ok(Some(id.clone()));
             }
         }

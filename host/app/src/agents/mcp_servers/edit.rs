@@ -80,13 +80,21 @@ async fn with_changes(
     let mut toolkits = named_toolkits(app, project, &server).await?;
     if let Some(slugs) = &changes.toolkits {
         let catalog = app.catalog.snapshot();
-        let find = |slug: &str| Some(catalog.toolkit(slug)?.slug.to_string());
-        toolkits = checked_slugs("toolkits", slugs, find, &mut problems);
+        toolkits = checked_slugs(
+            "toolkits",
+            slugs,
+            |slug| Some(catalog.toolkit(slug)?.slug.to_string()),
+            &mut problems,
+        );
     }
     if let Some(slugs) = &changes.allowed_tools {
         let catalog = app.catalog.snapshot();
-        let find = |slug: &str| Some(catalog.find_tool(slug, LATEST)?.tool.slug.to_string());
-        let tools = checked_slugs("allowed_tools", slugs, find, &mut problems);
+        let tools = checked_slugs(
+            "allowed_tools",
+            slugs,
+            |slug| Some(catalog.find_tool(slug, LATEST)?.tool.slug.to_string()),
+            &mut problems,
+        );
         server.allowed_tools = tools.into_iter().collect();
     }
     if let Some(ids) = &changes.auth_configs {
@@ -144,14 +152,16 @@ async fn derived_toolkits(
 /// Returns a name, and the name in lower case.
 fn checked_name(name: &str, problems: &mut Vec<String>) -> (String, String) {
     let name = name.trim();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == '-';
-    if !NAME_CHARS.contains(&name.len()) || !name.chars().all(is_plain) {
+    let is_plain = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == ' ' || c == '-');
+    if !NAME_CHARS.contains(&name.len()) || !is_plain {
         problems.push("name: must have 4 to 30 letters, digits, blanks and hyphens".to_owned());
     }
     (name.to_owned(), name.to_lowercase())
 }
 
-/// Returns the slugs of a field as the catalog spells them. `find` returns none for an unknown one.
+/// Returns the slugs of a field as the catalog spells them. `find` returns `None` for an unknown slug.
 fn checked_slugs(
     field: &str,
     given: &[String],
@@ -209,15 +219,17 @@ pub async fn remove(app: &App, project: &Project, id: &str) -> Result<()> {
         Ok::<_, Error>((batch, ()))
     });
     cache::invalidate(app, id, removed).await?;
-    // No instance of it can be created any more.
+    // No instance of it can be created anymore.
     let query = Query::for_project(project.id.as_str())
         .is("server", id)
         .page(0, REMOVAL_BATCH_SIZE);
     loop {
         let removed = app.store.change(&super::INSTANCES, id, || async {
-            let found = app.store.find::<Instance>(&query).await?.records;
-            let batch = found.iter().fold(Batch::at(app.clock.now()), Batch::purge);
-            Ok::<_, Error>((batch, found.is_empty()))
+            let instances = app.store.find::<Instance>(&query).await?.records;
+            let batch = instances
+                .iter()
+                .fold(Batch::at(app.clock.now()), Batch::purge);
+            Ok::<_, Error>((batch, instances.is_empty()))
         });
         if removed.await? {
             return Ok(());

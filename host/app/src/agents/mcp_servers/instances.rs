@@ -50,8 +50,8 @@ impl Document for Instance {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Creates the instance of a user. Fails if the server does not exist, or the user has no active
-/// account of one of its auth configs or has an instance.
+/// Creates the instance of a user. Fails if the server does not exist, the user lacks an active
+/// account of one of its auth configs, or the user already has an instance.
 pub async fn create_instance(
     app: &App,
     project: &Project,
@@ -106,8 +106,8 @@ async fn check_connected(
             auth_configs: vec![config.to_string()],
             ..accounts::Filter::default()
         };
-        let found = accounts::list(app, project, &filter, Window::first(1)).await?;
-        if found.items.is_empty() {
+        let active = accounts::list(app, project, &filter, Window::first(1)).await?;
+        if active.items.is_empty() {
             missing.push(config.to_string());
         }
     }
@@ -143,11 +143,11 @@ pub(crate) async fn find_instance(
 ) -> Result<Record<Instance>> {
     let owner = project.id.as_str();
     let by_user = Query::for_project(owner).is("identity", identity(server, id_or_user));
-    let found = match app.store.first::<Instance>(by_user).await? {
-        Some(found) => Some(found),
+    let instance = match app.store.first::<Instance>(by_user).await? {
+        Some(instance) => Some(instance),
         None => app.store.get::<Instance>(owner, id_or_user).await?,
     };
-    found
+    instance
         .filter(|instance| instance.body.server == server)
         .ok_or_else(|| errors::mcp_instance_not_found(truncate(id_or_user)))
 }
@@ -155,8 +155,10 @@ pub(crate) async fn find_instance(
 /// Erases an instance, unless it is erased already.
 pub(crate) async fn remove_instance(app: &App, project: &Project, id: &str) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id, || async {
-        let found = app.store.get::<Instance>(project.id.as_str(), id).await?;
-        let batch = found.iter().fold(Batch::at(app.clock.now()), Batch::purge);
+        let instance = app.store.get::<Instance>(project.id.as_str(), id).await?;
+        let batch = instance
+            .iter()
+            .fold(Batch::at(app.clock.now()), Batch::purge);
         Ok::<_, Error>((batch, ()))
     });
     Ok(removed.await?)

@@ -57,7 +57,7 @@ pub struct McpServer {
     /// Slugs of the toolkits, sorted: those that were named, and those of the auth configs and of
     /// the allowed tools.
     pub toolkits: Vec<String>,
-    /// Slugs of the toolkits that were named; none in records that are older than this member.
+    /// Slugs of the toolkits that were named; `None` in records that are older than this field.
     #[serde(default)]
     named_toolkits: Option<BTreeSet<String>>,
     /// Auth configs whose accounts the tools use, at most one for each toolkit.
@@ -80,8 +80,8 @@ impl Document for McpServer {
 
 /// Returns an MCP server of the project. Fails if the server does not exist.
 pub async fn get(app: &App, project: &Project, id: &str) -> Result<Record<McpServer>> {
-    let found = app.store.get(project.id.as_str(), id).await?;
-    found.ok_or_else(|| errors::mcp_server_not_found(truncate(id)))
+    let server = app.store.get(project.id.as_str(), id).await?;
+    server.ok_or_else(|| errors::mcp_server_not_found(truncate(id)))
 }
 
 /// Returns the toolkit of an auth config. A deleted auth config keeps its toolkit, whose tools then
@@ -91,14 +91,14 @@ async fn toolkit_of_config(
     project: &Project,
     id: &AuthConfigId,
 ) -> Result<Option<String>> {
-    let found = match auth_configs::find(app, project, id).await? {
+    let config = match auth_configs::find(app, project, id).await? {
         Some(config) => Some(config),
         None => {
             let query = Query::for_project(project.id.as_str()).is("id", id.as_str());
             app.store.first::<AuthConfig>(query.with_deleted()).await?
         }
     };
-    Ok(found.map(|config| config.body.toolkit))
+    Ok(config.map(|config| config.body.toolkit))
 }
 
 /// Returns the address of an MCP server without a user.

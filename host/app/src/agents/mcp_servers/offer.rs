@@ -19,15 +19,16 @@ impl McpServer {
     /// Returns the tools, sorted by slug, in the versions that were the latest at a time.
     pub(super) fn tools(&self, catalog: &Snapshot, as_of: Option<Time>) -> Vec<ResolvedTool> {
         let mut tools: Vec<_> = if self.allowed_tools.is_empty() {
-            let toolkits = self.toolkits.iter();
-            let toolkits = toolkits.filter_map(|slug| catalog.toolkit(slug));
-            let releases = toolkits.filter_map(|toolkit| toolkit.current_as_of(as_of));
-            releases
+            self.toolkits
+                .iter()
+                .filter_map(|slug| catalog.toolkit(slug)?.current_as_of(as_of))
                 .flat_map(|release| release.resolved_tools())
                 .collect()
         } else {
-            let found = |slug: &String| catalog.tool_as_of(slug, as_of).ok();
-            self.allowed_tools.iter().filter_map(found).collect()
+            self.allowed_tools
+                .iter()
+                .filter_map(|slug| catalog.tool_as_of(slug, as_of).ok())
+                .collect()
         };
         tools.sort_by(|one, other| one.tool.slug.cmp(&other.tool.slug));
         tools
@@ -35,13 +36,13 @@ impl McpServer {
 
     /// Finds a tool by its name.
     pub(super) fn tool(&self, catalog: &Snapshot, name: &str) -> Option<ResolvedTool> {
-        let found = catalog.tool_as_of(name, self.tools_as_of).ok()?;
+        let resolved = catalog.tool_as_of(name, self.tools_as_of).ok()?;
         let (offered, slug) = match self.allowed_tools.is_empty() {
-            true => (&self.toolkits, &found.release.slug),
-            false => (&self.allowed_tools, &found.tool.slug),
+            true => (&self.toolkits, &resolved.release.slug),
+            false => (&self.allowed_tools, &resolved.tool.slug),
         };
-        let is_offered = offered.iter().any(|own| **own == **slug);
-        is_offered.then_some(found)
+        let is_offered = offered.iter().any(|listed| **listed == **slug);
+        is_offered.then_some(resolved)
     }
 }
 
@@ -51,10 +52,6 @@ pub fn changed_tools(catalog: &Snapshot, server: &McpServer) -> Result<Vec<Strin
     if server.tools_as_of.is_none() {
         return Ok(Vec::new());
     }
-    let by_slug = |tools: Vec<ResolvedTool>| -> BTreeMap<_, _> {
-        let with_slug = |found: ResolvedTool| (found.tool.slug.clone(), found);
-        tools.into_iter().map(with_slug).collect()
-    };
     let pinned = by_slug(server.tools(catalog, server.tools_as_of));
     let latest = by_slug(server.tools(catalog, None));
     let mut changed = Vec::new();
@@ -67,10 +64,17 @@ pub fn changed_tools(catalog: &Snapshot, server: &McpServer) -> Result<Vec<Strin
             changed.push(slug.to_string());
         }
     }
-    let is_gone = |slug: &&Arc<str>| !latest.contains_key(*slug);
-    changed.extend(pinned.keys().filter(is_gone).map(ToString::to_string));
+    let removed = pinned.keys().filter(|slug| !latest.contains_key(*slug));
+    changed.extend(removed.map(ToString::to_string));
     changed.sort();
     Ok(changed)
+}
+
+fn by_slug(tools: Vec<ResolvedTool>) -> BTreeMap<Arc<str>, ResolvedTool> {
+    tools
+        .into_iter()
+        .map(|resolved| (resolved.tool.slug.clone(), resolved))
+        .collect()
 }
 
 /// Returns true if two versions of a tool are described alike.

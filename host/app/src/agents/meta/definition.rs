@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::MetaTool;
 
-/// Description of a meta tool. Its texts carry the default operator word.
+/// Description of a meta tool, with the default operator word.
 #[derive(Debug, Deserialize)]
 pub struct Definition {
     /// Display name.
@@ -53,7 +53,7 @@ impl MetaTool {
 }
 
 impl Definition {
-    /// Returns the schema of a complete result, with the members that every result has.
+    /// Returns the schema of a complete result, with the properties that every result has.
     #[must_use]
     pub fn response_schema(&self) -> Value {
         json!({

@@ -33,26 +33,28 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         return Ok(json!({ "run": view }).into());
     }
     if let Some(slug) = arguments.slug {
-        let found = match arguments.version {
+        let recipe = match arguments.version {
             Some(version) => recipes::get_version(app, project, user, &slug, version).await?,
             None => recipes::get(app, project, user, &slug).await?,
         };
-        let runs = recipes::newest_runs(app, project, &found.record.id).await?;
-        let runs = runs.iter().map(|run| {
-            json!({
-                "run_id": run.id, "version": run.body.version, "status": run.body.status,
-                "created_at": iso(run.created_at),
+        let newest_runs = recipes::newest_runs(app, project, &recipe.record.id).await?;
+        let runs: Vec<_> = newest_runs
+            .iter()
+            .map(|run| {
+                json!({
+                    "run_id": run.id, "version": run.body.version, "status": run.body.status,
+                    "created_at": iso(run.created_at),
+                })
             })
-        });
-        let runs: Vec<_> = runs.collect();
-        return Ok(json!({ "recipe": whole(&found)?, "runs": runs }).into());
+            .collect();
+        return Ok(json!({ "recipe": whole(&recipe)?, "runs": runs }).into());
     }
     if arguments.version.is_some() {
         let missing = "slug: is required with `version`";
         return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
     }
-    let found = recipes::list(app, project, user).await?;
-    let summaries: Vec<_> = found.iter().map(summary).collect();
+    let recipes = recipes::list(app, project, user).await?;
+    let summaries: Vec<_> = recipes.iter().map(summary).collect();
     Ok(json!({ "recipes": summaries }).into())
 }
 

@@ -109,14 +109,16 @@ async fn suggestions(
     let size = index.search_cost(slugs.len());
     let config = caller.config().clone();
     let slugs = slugs.to_vec();
-    let work = move || {
-        let found = slugs.into_iter().map(|slug| {
-            let permits = |found: &ResolvedTool| scope::permits(&config, found);
-            let ranked = index.search(&slug, MAX_SUGGESTIONS, permits);
-            let similar = ranked.iter().map(|one| one.found.tool.slug.to_string());
-            (slug, similar.collect())
-        });
-        found.collect()
-    };
-    app.large_work.run(&caller.project.tenant, size, work).await
+    app.large_work
+        .run(&caller.project.tenant, size, move || {
+            let suggestions = slugs.into_iter().map(|slug| {
+                let ranked = index.search(&slug, MAX_SUGGESTIONS, |tool: &ResolvedTool| {
+                    scope::permits(&config, tool)
+                });
+                let similar = ranked.iter().map(|one| one.found.tool.slug.to_string());
+                (slug, similar.collect())
+            });
+            suggestions.collect()
+        })
+        .await
 }

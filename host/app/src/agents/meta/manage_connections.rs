@@ -1,6 +1,6 @@
-//! Tells which toolkits of a session are connected, and creates a link for each one that is not.
+//! Tells which toolkits of a session are connected, and creates a link for each of the others.
 //!
-//! Toolkits fail one by one: the error of one is a part of its result.
+//! Toolkits fail independently: the error of one is a part of its result.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ enum ConnectionStatus {
     Failed,
 }
 
-/// The connection of one toolkit. Absent members are null.
+/// The connection of one toolkit. Absent fields are null.
 #[derive(Serialize)]
 struct Connection {
     toolkit: String,
@@ -96,22 +96,18 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         slugs: slugs.clone(),
         ..SessionToolkitFilter::default()
     };
-    let found = toolkits(app, caller, &app.catalog.snapshot(), filter).await?;
+    let named = toolkits(app, caller, &app.catalog.snapshot(), filter).await?;
     let connections = slugs.iter().map(async |slug| {
-        let found = found.iter().find(|found| *found.toolkit.slug == **slug);
-        let connection = connection(app, caller, slug, found, arguments.reinitiate_all);
+        let toolkit = named.iter().find(|named| *named.toolkit.slug == **slug);
+        let connection = connection(app, caller, slug, toolkit, arguments.reinitiate_all);
         (slug.clone(), connection.await)
     });
     let results: BTreeMap<_, _> = future::join_all(connections).await.into_iter().collect();
-    let count = |status| {
-        let statuses = results.values().map(|connection| connection.status);
-        statuses.filter(|one| *one == status).count()
-    };
     let summary = Summary {
         total_toolkits: results.len(),
-        active_connections: count(ConnectionStatus::Active),
-        initiated_connections: count(ConnectionStatus::Initiated),
-        failed_connections: count(ConnectionStatus::Failed),
+        active_connections: count(&results, ConnectionStatus::Active),
+        initiated_connections: count(&results, ConnectionStatus::Initiated),
+        failed_connections: count(&results, ConnectionStatus::Failed),
     };
     let data = Data {
         message: format!(
@@ -125,8 +121,13 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
 }
 
-/// Returns the slugs of toolkits that a call names, each once and in lower case. Fails if there are
-/// none or too many.
+fn count(connections: &BTreeMap<String, Connection>, status: ConnectionStatus) -> usize {
+    let statuses = connections.values().map(|connection| connection.status);
+    statuses.filter(|one| *one == status).count()
+}
+
+/// Returns the slugs of toolkits that a call names, each once and in lower case. Fails if the list is
+/// empty or too long.
 pub(super) fn toolkit_slugs(tool: MetaTool, mut slugs: Vec<String>) -> Result<Vec<String>> {
     for slug in &mut slugs {
         *slug = slug.trim().to_lowercase();

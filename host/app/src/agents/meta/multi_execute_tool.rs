@@ -1,9 +1,10 @@
-//! Executes several tools in parallel. Calls fail one by one: an error of one is a part of its result.
+//! Executes several tools in parallel. Calls fail independently: an error of one is a part of its
+//! result.
 //!
 //! The calls run on several threads, so that they use all processors, and count toward the share of the
-//! project. They have one deadline together, so that one that hangs does not withhold the results of the others. The
-//! result keeps the order of the calls. Data that is too large for the context of a model becomes a file
-//! of the project, and the result has a link to it. All results become a file of the workbench if the call
+//! project. They share one deadline, so that a hanging call does not withhold the results of the others.
+//! The result keeps the order of the calls. Data too large for the context of a model becomes a file of
+//! the project, and the result has a link to it. All results become a file of the workbench if the call
 //! asks for it.
 
 mod batch;
@@ -18,7 +19,7 @@ use serde_json::value::RawValue;
 use self::batch::{Batch, CallResult};
 use super::{MetaTool, Workflow};
 use crate::{
-    App, Result,
+    App, Error, Result,
     agents::{
         SessionCaller, errors,
         session_files::{self, SANDBOX_FOLDER},
@@ -49,7 +50,7 @@ struct Arguments<'a> {
     session_id: Option<String>,
 }
 
-/// One call. Its members are read by name, so that a misspelled one is seen.
+/// One call. Its fields are read by name, so that a misspelled one is detected.
 #[derive(Deserialize)]
 #[serde(
     try_from = "BTreeMap<String, &'a RawValue>",
@@ -67,15 +68,16 @@ impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
 
     fn try_from(mut members: BTreeMap<String, &'a RawValue>) -> std::result::Result<Self, String> {
         const CALL_MEMBERS: [&str; 3] = ["tool_slug", "arguments", "account"];
-        let mut take = |name| members.remove(name);
-        let [tool_slug, arguments, account] = CALL_MEMBERS.map(&mut take);
+        let [tool_slug, arguments, account] = CALL_MEMBERS.map(|name| members.remove(name));
         for name in members.keys() {
             if let Some(problem) = misspelling(name, &CALL_MEMBERS) {
                 return Err(format!("{name}: {problem}"));
             }
         }
-        let account = account.map(|value| parse_member::<Option<String>>("account", value));
-        let account = account.transpose()?.flatten();
+        let account = account
+            .map(|value| parse_member::<Option<String>>("account", value))
+            .transpose()?
+            .flatten();
         let tool_slug = tool_slug.ok_or("missing field `tool_slug`")?;
         Ok(Self {
             tool_slug: parse_member("tool_slug", tool_slug)?,
@@ -117,9 +119,6 @@ pub(super) async fn run(
     caller: &SessionCaller,
     arguments: &Bytes,
 ) -> Result<(Bytes, Option<String>)> {
-    let invalid = |problem: String| {
-        errors::arguments_invalid(MetaTool::MultiExecuteTool.short_slug(), problem)
-    };
     let request: Arguments<'_> =
         serde_json::from_slice(arguments).map_err(|cause| invalid(cause.to_string()))?;
     if !(1..=MAX_CALLS).contains(&request.tools.len()) {
@@ -161,6 +160,15 @@ pub(super) async fn run(
     Ok((data.to_json()?, error.filter(|_| success_count == 0)))
 }
 
+fn invalid(problem: String) -> Error {
+    errors::arguments_invalid(MetaTool::MultiExecuteTool.short_slug(), problem)
+}
+
+/// Returns the number of characters of UTF-8 data, or the number of bytes of other data.
+fn char_count(data: &[u8]) -> usize {
+    str::from_utf8(data).map_or(data.len(), |text| text.chars().count())
+}
+
 impl Data<'_> {
     fn to_json(&self) -> Result<Bytes> {
         let responses = self.results.iter().filter_map(|result| result.response);
@@ -194,6 +202,7 @@ async fn results_as_file(
 }
 
 /// Returns data that fits into the context of a model as it is, and stores other data as a file.
+
 async fn inline_or_file(
     app: &App,
     caller: &SessionCaller,
@@ -201,11 +210,9 @@ async fn inline_or_file(
     data: Bytes,
 ) -> Result<Bytes> {
     let threshold = caller.config().workbench.auto_offload_threshold;
-    let is_long = |max: f64| {
-        let chars = str::from_utf8(&data).map_or(data.len(), |text| text.chars().count());
-        chars as f64 > max
-    };
-    if data.len() <= MAX_INLINE_BYTES && !threshold.is_some_and(is_long) {
+    if data.len() <= MAX_INLINE_BYTES
+        && !threshold.is_some_and(|max| char_count(&data) as f64 > max)
+    {
         return Ok(data);
     }
     let stored = files::result_as_file(app, &caller.project, (toolkit, tool), data);

@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// Runs the meta tool, and returns its data. Every response of the provider counts as a success, whatever its
-/// status. Fails if the session or the key of its caller does not permit the request, or if there is no
-/// response.
+/// status. Fails if the session or the key of its caller does not permit the request, or if the provider
+/// does not respond.
 pub(super) async fn run(
     app: &App,
     caller: &SessionCaller,

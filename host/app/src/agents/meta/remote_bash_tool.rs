@@ -5,9 +5,9 @@ use gate::Capacity;
 use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use workbench::{CommandFinished, CommandNotRun, Excerpt, FILES_FOLDER, ShellCommand};
+use workbench::{CommandFinished, CommandNotRun, ShellCommand};
 
-use super::{MetaResult, MetaTool, Workflow, parse};
+use super::{MetaResult, MetaTool, Workflow, parse, remote_workbench::file_path};
 use crate::{
     App, Class, Result,
     agents::{
@@ -60,15 +60,12 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         stderr,
         ..
     } = finished;
-    let path = |excerpt: &Excerpt| {
-        let file = excerpt.file.as_ref().filter(|_| not_stored.is_none())?;
-        Some(format!("{FILES_FOLDER}/{file}"))
-    };
+    let is_stored = not_stored.is_none();
     let data = Data {
-        stdout_file_path: path(&stdout),
+        stdout_file_path: file_path(&stdout).filter(|_| is_stored),
         stdout: stdout.text,
         stdout_lines: stdout.lines,
-        stderr_file_path: path(&stderr),
+        stderr_file_path: file_path(&stderr).filter(|_| is_stored),
         stderr: stderr.text,
         stderr_lines: stderr.lines,
         exit_code: exit.as_ref().ok().copied(),
@@ -95,7 +92,7 @@ async fn run_command(
     // The files take memory only while the command may run.
     let shell = app.shell.acquire(&caller.project.tenant).await;
     let shell = shell.map_err(|busy| errors::busy(Capacity::Scripts, busy))?;
-    // The command may have waited long for its turn and its place.
+    // The command may have waited long for its turn and its permit.
     let caller = &*caller.current(app).await?;
     MetaTool::RemoteBashTool.check_switched_on(caller.config())?;
     let (files, memory) = files(app, caller).await?;

@@ -32,7 +32,7 @@ struct Data {
     stderr: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr_file_path: Option<String>,
-    /// None if the script was ended.
+    /// Exit code; absent if the script was ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,8 +49,9 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let ran = run_python(app, caller, arguments.code_to_execute).await?;
     let finished = ran.finished;
     let is_stored = ran.not_stored.is_none();
-    let not_stored = |cause| format!("the files and variables could not be stored: {cause}");
-    let error = error(&finished).or(ran.not_stored.map(not_stored));
+    let error = error(&finished).or(ran
+        .not_stored
+        .map(|cause| format!("the files and variables could not be stored: {cause}")));
     let [results_file_path, stdout_file_path, stderr_file_path] =
         [&finished.result, &finished.stdout, &finished.stderr]
             .map(|text| file_path(text).filter(|_| is_stored));
@@ -79,14 +80,14 @@ fn error(finished: &Finished) -> Option<String> {
         Err(Failure { kind, message, .. }) => Some(format!("{kind}: {message}")),
         Ok(0) => None,
         Ok(code) => {
-            let by_code = || format!("the script ended with exit code {code}");
-            Some(finished.error.clone().unwrap_or_else(by_code))
+            let reason = finished.error.clone();
+            Some(reason.unwrap_or_else(|| format!("the script ended with exit code {code}")))
         }
     }
 }
 
-/// Returns the place of the file with the whole of a long text.
-fn file_path(text: &Excerpt) -> Option<String> {
+/// Returns the path of the file with the whole output, if the excerpt was truncated.
+pub(super) fn file_path(text: &Excerpt) -> Option<String> {
     let file = text.file.as_ref()?;
     Some(format!("{FILES_FOLDER}/{file}"))
 }

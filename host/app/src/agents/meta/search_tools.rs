@@ -44,21 +44,21 @@ pub struct ToolSearch {
 pub struct GivenWorkflow {
     /// Id of the workflow.
     pub id: Option<String>,
-    /// True to begin a new workflow.
+    /// True to start a new workflow.
     pub generate_id: Option<bool>,
 }
 
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let request: ToolSearch = parse(MetaTool::SearchTools, arguments)?;
-    let found = search(app, caller, request).await?;
+    let result = search(app, caller, request).await?;
     Ok(MetaResult {
-        error: found.error.clone(),
-        data: serde_json::to_value(found).map_err(errors::internal)?,
+        error: result.error.clone(),
+        data: serde_json::to_value(result).map_err(errors::internal)?,
     })
 }
 
-/// Finds tools for use cases. Fails if the session has no search, or if there are no use cases or
-/// too many.
+/// Finds tools for use cases. Fails if the session does not offer the search, or if there are no use
+/// cases or too many.
 pub async fn search(
     app: &App,
     caller: &SessionCaller,
@@ -115,18 +115,23 @@ async fn ranked(app: &App, caller: &SessionCaller, queries: &[UseCase]) -> Resul
     let index = app.catalog.tool_index().await?;
     let size = index.search_cost(queries.len());
     let config = caller.config().clone();
-    let text = |query: &UseCase| match query.problem() {
-        Some(problem) => Err(problem),
-        None => Ok(query.use_case.clone()),
-    };
-    let texts: Vec<_> = queries.iter().map(text).collect();
-    let work = move || {
-        let ranked = texts.into_iter().map(|text| {
-            text.map(|text| index.search(&text, MAX_TOOLS, |found| scope::permits(&config, found)))
-        });
-        ranked.collect()
-    };
-    app.large_work.run(&caller.project.tenant, size, work).await
+    let checked: Vec<_> = queries
+        .iter()
+        .map(|query| match query.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(query.use_case.clone()),
+        })
+        .collect();
+    app.large_work
+        .run(&caller.project.tenant, size, move || {
+            let ranked = checked.into_iter().map(|use_case| {
+                use_case.map(|text| {
+                    index.search(&text, MAX_TOOLS, |tool| scope::permits(&config, tool))
+                })
+            });
+            ranked.collect()
+        })
+        .await
 }
 
 /// Returns the tools that were found. Recommended ones have their schemas.
@@ -143,8 +148,10 @@ fn schemas(ranked: &[Ranked], results: &[UseCaseResult]) -> Result<BTreeMap<Stri
         if schemas.contains_key(&slug) || !(is_main || related.contains(&slug)) {
             continue;
         }
-        let schema = is_main.then(|| found.tool.input.text()).transpose()?;
-        let schema = schema.filter(|schema| schema.get().len() <= left);
+        let schema = is_main
+            .then(|| found.tool.input.text())
+            .transpose()?
+            .filter(|schema| schema.get().len() <= left);
         left -= schema.as_ref().map_or(0, |schema| schema.get().len());
         let tool = FoundTool {
             tool_slug: slug.clone(),
@@ -173,6 +180,10 @@ fn summary(results: &[UseCaseResult]) -> Option<String> {
     })
 }
 
+fn has_tools(result: &UseCaseResult) -> bool {
+    !result.primary_tool_slugs.is_empty()
+}
+
 fn next_steps(
     results: &[UseCaseResult],
     unconnected: &BTreeSet<String>,
@@ -188,7 +199,6 @@ fn next_steps(
         };
         steps.push(format!("{step}: {}.", toolkits.join(", ")));
     }
-    let has_tools = |result: &UseCaseResult| !result.primary_tool_slugs.is_empty();
     if results.iter().any(has_tools) {
         let executor = executor(config);
         steps.push(format!(
@@ -224,8 +234,9 @@ fn time_info(app: &App) -> TimeInfo {
 
 fn workflow(given: Option<&GivenWorkflow>) -> SearchWorkflow {
     let wants_new = given.and_then(|given| given.generate_id) == Some(true);
-    let id = given.and_then(|given| given.id.as_deref());
-    let id = id.filter(|id| !wants_new && !id.trim().is_empty());
+    let id = given
+        .and_then(|given| given.id.as_deref())
+        .filter(|id| !wants_new && !id.trim().is_empty());
     SearchWorkflow {
         workflow: Workflow::new(id),
         generate_id: id.is_none(),

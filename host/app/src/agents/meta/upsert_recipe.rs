@@ -14,9 +14,9 @@ use crate::{
     projects::permissions::Area,
 };
 
-/// Members of a definition.
+/// Fields of a definition.
 const DEFINITION_MEMBERS: [&str; 5] = ["name", "description", "input_schema", "steps", "output"];
-/// Members that a definition must have, unlike a deletion.
+/// Fields that a definition must have, unlike a deletion.
 const REQUIRED_MEMBERS: [&str; 2] = ["name", "steps"];
 
 #[derive(Deserialize)]
@@ -38,8 +38,8 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let Arguments { slug, delete, rest } = parse(OWN_TOOL, arguments)?;
     let slug = slug.as_deref();
     if delete {
-        let missing = || errors::arguments_invalid(OWN_TOOL.short_slug(), "slug: is required");
-        let slug = slug.ok_or_else(missing)?;
+        let slug = slug
+            .ok_or_else(|| errors::arguments_invalid(OWN_TOOL.short_slug(), "slug: is required"))?;
         recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
@@ -52,10 +52,11 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
             return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), problem));
         }
     }
-    let missing = REQUIRED_MEMBERS
+    let missing: Vec<_> = REQUIRED_MEMBERS
         .iter()
-        .filter(|name| !rest.contains_key(**name));
-    let missing: Vec<_> = missing.map(|name| format!("{name} is missing")).collect();
+        .filter(|name| !rest.contains_key(**name))
+        .map(|name| format!("{name} is missing"))
+        .collect();
     if !missing.is_empty() {
         return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
     }

@@ -84,7 +84,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let slugs = toolkit_slugs(MetaTool::WaitForConnections, arguments.toolkits)?;
     let wait = app.connection_waits.try_acquire(&caller.project.id);
     let _wait = wait.ok_or_else(|| errors::too_many_waits(MAX_WAITS_PER_PROJECT))?;
-    // It remembers commits from now on, so that none between a read and a wait is missed.
+    // The signal remembers commits from now on, so that a commit between a read and a wait is noticed.
     let signal = app.store.commit_signal(&accounts::COLLECTION);
     let max_wait = app.sessions.connection_wait;
     let deadline = Instant::now() + max_wait;
@@ -116,28 +116,22 @@ impl Mode {
     /// Returns true if no further wait is needed, or if it could have no effect.
     fn is_done(self, results: &BTreeMap<String, Connection>) -> bool {
         use ConnectionStatus::{Active, Failed, Initiated};
-        let has = |statuses: &[ConnectionStatus]| {
-            let mut results = results.values();
-            results.any(|result| statuses.contains(&result.status))
-        };
+        let mut statuses = results.values().map(|result| result.status);
+        let is_waiting = results.values().any(|result| result.status == Initiated);
         match self {
-            Self::Any => has(&[Active, Failed]) || !has(&[Initiated]),
-            Self::All => !has(&[Initiated]),
+            Self::Any => statuses.any(|status| matches!(status, Active | Failed)) || !is_waiting,
+            Self::All => !is_waiting,
         }
     }
 }
 
 fn message(results: &BTreeMap<String, Connection>, done: bool, max_wait: Duration) -> String {
-    let count = |status| {
-        let statuses = results.values().map(|connection| connection.status);
-        statuses.filter(|one| *one == status).count()
-    };
     let counts = format!(
         "{} connected, {} not connected yet, {} failed, {} not found",
-        count(ConnectionStatus::Active),
-        count(ConnectionStatus::Initiated),
-        count(ConnectionStatus::Failed),
-        count(ConnectionStatus::NotFound),
+        count(results, ConnectionStatus::Active),
+        count(results, ConnectionStatus::Initiated),
+        count(results, ConnectionStatus::Failed),
+        count(results, ConnectionStatus::NotFound),
     );
     if done {
         return counts;
@@ -146,6 +140,11 @@ fn message(results: &BTreeMap<String, Connection>, done: bool, max_wait: Duratio
         "{counts}. The user has not connected them within {} s: call again to wait longer.",
         max_wait.as_secs()
     )
+}
+
+fn count(connections: &BTreeMap<String, Connection>, status: ConnectionStatus) -> usize {
+    let statuses = connections.values().map(|connection| connection.status);
+    statuses.filter(|one| *one == status).count()
 }
 
 async fn connections(
@@ -163,10 +162,10 @@ async fn connections(
         slugs: slugs.to_vec(),
         ..SessionToolkitFilter::default()
     };
-    let found = toolkits(app, caller, &app.catalog.snapshot(), filter).await?;
+    let named = toolkits(app, caller, &app.catalog.snapshot(), filter).await?;
     let connections = newest.into_iter().map(|(slug, inactive)| {
-        let found = found.iter().find(|found| *found.toolkit.slug == **slug);
-        (slug.clone(), Connection::new(slug, found, inactive))
+        let toolkit = named.iter().find(|named| *named.toolkit.slug == **slug);
+        (slug.clone(), Connection::new(slug, toolkit, inactive))
     });
     Ok(connections.collect())
 }

@@ -23,8 +23,8 @@ impl Workflow {
     /// Returns the workflow that a call names, or a new one.
     #[must_use]
     pub fn new(given: Option<&str>) -> Self {
-        let given = given.map(str::trim).filter(|id| !id.is_empty());
-        let id: String = given.map_or_else(
+        let sent_id = given.map(str::trim).filter(|id| !id.is_empty());
+        let id: String = sent_id.map_or_else(
             || random_text(ID_CHARS),
             |id| id.chars().take(MAX_ID_CHARS).collect(),
         );

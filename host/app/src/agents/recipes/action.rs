@@ -21,7 +21,7 @@ use crate::{
     runs::{self, Execution, HostCall},
 };
 
-/// Time for which the action waits for a run that it has begun.
+/// Time for which the action waits for a run that it has started.
 const SHORT_RUN: Duration = Duration::from_secs(1);
 
 /// The recipes of this module, for the actions of trigger instances.
@@ -67,7 +67,7 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {
             toolkit: action.toolkit.to_owned(),
             account: action.account.clone(),
         };
-        // An action has no workbench, and only scripts of recipes send proxy requests.
+        // An action lacks a workbench, and only scripts of recipes send proxy requests.
         let rights = CallerRights::default();
         record::begin(app, project, &id, &recipe, origin, &rights, input).await?;
         // A longer run is looked at later, so that the action does not occupy a worker.

@@ -33,8 +33,8 @@ const MAX_PROBLEMS: usize = 20;
 /// Accounts that steps keep, by the names of the steps.
 type StepAccounts = BTreeMap<String, AccountId>;
 
-/// Returns the problems of a recipe, and none if it can be stored. Adds the accounts to the steps that keep
-/// theirs. Fails if a schema cannot be read.
+/// Returns the problems of a recipe, which can be stored if the list is empty. Adds the accounts to the
+/// steps that keep theirs. Fails if a schema cannot be read.
 pub(super) async fn problems(
     app: &App,
     caller: &SessionCaller,
@@ -71,8 +71,8 @@ async fn problems_of(
     }
     let schema = Value::Object(definition.input_schema.clone());
     let project = &caller.project.tenant;
-    let found = catalog::schema_problems_of(&app.large_work, project, INPUT_SCHEMA_NAME, schema);
-    for problem in found.await? {
+    let checked = catalog::schema_problems_of(&app.large_work, project, INPUT_SCHEMA_NAME, schema);
+    for problem in checked.await? {
         problems.add(problem);
     }
     let mut walk = Walk {
@@ -139,14 +139,14 @@ async fn check_call(
         }
         return Ok(None);
     };
-    let found = match resolve(app, caller, slug.trim()) {
-        Ok(found) => found,
+    let resolved = match resolve(app, caller, slug.trim()) {
+        Ok(resolved) => resolved,
         Err(cause) => {
             problems.add(format!("{place}.tool_slug: {cause}"));
             return Ok(None);
         }
     };
-    let kept = match kept_account(app, caller, &found, step).await {
+    let kept = match kept_account(app, caller, &resolved, step).await {
         Ok(kept) => kept,
         Err(cause) => {
             let problem = problem_of(cause)?;
@@ -154,9 +154,9 @@ async fn check_call(
             None
         }
     };
-    match argument_problems(app, caller, &found.tool, step).await {
-        Ok(found) => {
-            for problem in found {
+    match argument_problems(app, caller, &resolved.tool, step).await {
+        Ok(argument_problems) => {
+            for problem in argument_problems {
                 problems.add(format!("{place}.arguments: {problem}"));
             }
         }
@@ -210,7 +210,7 @@ pub(super) fn problem_of(cause: Error) -> Result<String> {
     }
 }
 
-/// Returns true for a value that is known only when the step runs.
+/// Returns true for a value known only when the step runs.
 fn is_filled_in(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
@@ -239,13 +239,13 @@ pub(super) struct Walk<'a> {
     names: BTreeSet<&'a str>,
     /// Names of the steps whose results the current step may use.
     visible: BTreeSet<&'a str>,
-    /// Steps that call a tool, by their place.
+    /// Steps that call a tool, by their path.
     calls: BTreeMap<String, &'a Step>,
     step_count: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the steps that call a tool or run a script, by their places.
+    /// Returns the steps that call a tool or run a script, by their paths.
     pub(super) fn calls_of(steps: &'a [Step]) -> BTreeMap<String, &'a Step> {
         let mut walk = Self::default();
         walk.steps(steps, "steps", 0, false);
@@ -301,7 +301,7 @@ impl<'a> Walk<'a> {
             (None, Some(_), true) => {
                 self.calls.insert(place.to_owned(), step);
             }
-            // The group would end at the failure of one of its steps all the same.
+            // The group would still end at the failure of one of its steps.
             (None, None, false) if step.continue_on_error => self.problems.add(format!(
                 "{place}: a group has no `continue_on_error`; its steps may have one each"
             )),
@@ -329,11 +329,11 @@ impl<'a> Walk<'a> {
 
     /// Checks that each placeholder of a value names the input, an earlier step, or the current item.
     fn placeholders(&mut self, value: &Value, place: &str, in_loop: bool) {
-        let found = match mapping::placeholders(value) {
-            Ok(found) => found,
+        let placeholders = match mapping::placeholders(value) {
+            Ok(placeholders) => placeholders,
             Err(problem) => return self.problems.add(format!("{place}: {problem}")),
         };
-        for placeholder in found {
+        for placeholder in placeholders {
             let (root, path) = (placeholder.root, placeholder.path);
             let problem = match root {
                 INPUT_ROOT => continue,
@@ -354,10 +354,11 @@ impl<'a> Walk<'a> {
 }
 
 fn is_step_name(name: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.len() <= MAX_NAME_CHARS
         && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
-        && name.bytes().all(is_part)
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 #[cfg(test)]

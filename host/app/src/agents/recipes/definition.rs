@@ -61,13 +61,13 @@ pub struct Step {
     /// Steps of a group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// List for whose items the step runs, one after the other.
+    /// List for whose items the step runs, sequentially.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Value>,
     /// Condition under which the step runs, or runs for an item of the list.
     #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
-    /// True if the recipe goes on after the tool of the step has failed.
+    /// True if the recipe continues after the tool of the step has failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continue_on_error: bool,
 }
@@ -176,17 +176,18 @@ fn filled([one, other]: &[Value; 2], filling: &mut Filling<'_>) -> Result<[Value
     Ok([filling.value(one)?, filling.value(other)?])
 }
 
-/// Compares two numbers; none if a value is no number. Integers are compared exactly: ids may have more
-/// digits than a floating-point number keeps.
+/// Compares two numbers. Returns `None` if a value is not a number. Integers are compared exactly: ids may
+/// have more digits than a floating-point number keeps.
 fn compared(one: &Value, other: &Value) -> Option<Ordering> {
-    let integer = |value: &Value| {
-        let signed = value.as_i64().map(i128::from);
-        signed.or_else(|| value.as_u64().map(i128::from))
-    };
     match (integer(one), integer(other)) {
         (Some(one), Some(other)) => Some(one.cmp(&other)),
         _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
     }
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    let signed = value.as_i64().map(i128::from);
+    signed.or_else(|| value.as_u64().map(i128::from))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The steps of a run.
 //!
-//! A run that is taken up again goes through the recipe from its beginning. A call of a tool that has
-//! ended before is not repeated: its stored result is used. The way through the recipe depends on its
-//! input and on these results alone, so that it is the same each time.
+//! A resumed run goes through the recipe from its start. A call of a tool that has ended before is not
+//! repeated: its stored result is used. The way through the recipe depends on its input and on these
+//! results alone, so that it is the same each time.
 //!
-//! The record of a call is stored before its tool begins. If a server is lost after that, the tool may
-//! have had its effect. A tool that is read-only or idempotent runs again then; any other one does not,
-//! and the run fails with an unknown outcome. So does a run whose script has lost the turn of its session
-//! while it ran.
+//! The record of a call is stored before its tool starts. If a server is lost after that, the tool may
+//! have had its effect. A read-only or idempotent tool then runs again; any other one does not, and the
+//! run fails with an unknown outcome. So does a run whose script has lost the turn of its session while
+//! it ran.
 
 use std::{collections::HashMap, fmt::Display};
 
@@ -33,12 +33,12 @@ use crate::{
 const OUTCOME_UNKNOWN: &str =
     "outcome_unknown: the tool was interrupted while it ran, and it is unknown if it had an effect";
 
-/// The reason why a run does not go on.
+/// The reason why a run does not continue.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The run has failed.
     Failed(String),
-    /// The run can go on later. Nothing ran that is not recorded.
+    /// The run is retried later. Nothing ran that is not recorded.
     Later(Error),
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Engine<'a> {
     input: Value,
     /// Results of steps, by their names.
     results: Value,
-    /// Calls that an earlier attempt has begun, by their places.
+    /// Calls that an earlier attempt has started, by their paths.
     begun: HashMap<String, Record<StoredCall>>,
     call_count: usize,
     /// Items of loops so far.
@@ -83,7 +83,6 @@ impl<'a> Engine<'a> {
         seal: RunSeal<'a>,
     ) -> StepResult<Value> {
         let begun = record::calls_of(app, claim.project(), claim.id()).await?;
-        let by_place = |call: Record<StoredCall>| (call.body.place.clone(), call);
         let mut engine = Self {
             app,
             claim,
@@ -91,7 +90,10 @@ impl<'a> Engine<'a> {
             seal,
             input: plan.input.into(),
             results: Map::new().into(),
-            begun: begun.into_iter().map(by_place).collect(),
+            begun: begun
+                .into_iter()
+                .map(|call| (call.body.place.clone(), call))
+                .collect(),
             call_count: 0,
             item_count: 0,
             data_room: MAX_RUN_DATA_BYTES,
@@ -209,14 +211,16 @@ impl<'a> Engine<'a> {
             return Err(failed(place, problem));
         }
         let before = self.begun.remove(place);
-        let result = before.as_ref().map(|call| self.seal.call_result(call));
-        let result = match result.transpose()?.flatten() {
+        let earlier_result = before
+            .as_ref()
+            .map(|call| self.seal.call_result(call))
+            .transpose()?;
+        let result = match earlier_result.flatten() {
             Some(result) => result,
             None => self.execute(step, tool, place, item, before).await?,
         };
         let size = result.data.to_string().len();
-        let room = self.data_room.checked_sub(size);
-        self.data_room = room.ok_or_else(|| {
+        self.data_room = self.data_room.checked_sub(size).ok_or_else(|| {
             let problem = format!("the data of all steps has more than {MAX_RUN_DATA_BYTES} bytes");
             failed(place, problem)
         })?;
@@ -235,20 +239,20 @@ impl<'a> Engine<'a> {
         item: Option<&Value>,
         before: Option<Record<StoredCall>>,
     ) -> StepResult<CallResult> {
-        let arguments = match &step.script {
+        let filled = match &step.script {
             Some(script) => Ok(self.script_arguments(script, item)),
             None => mapping::fill_members(&step.arguments, &self.roots(item)),
         };
-        let arguments = arguments.map_err(|problem| failed(place, problem))?;
+        let arguments = filled.map_err(|problem| failed(place, problem))?;
         let repeatable = self.caller.is_repeatable(self.app, tool);
         let mut call = match before {
             Some(_) if !repeatable => return Err(failed(place, OUTCOME_UNKNOWN)),
             Some(call) => call,
             None => self.begin_call(tool, place).await?,
         };
-        let arguments = serde_json::to_vec(&arguments).map_err(errors::internal)?;
+        let json = serde_json::to_vec(&arguments).map_err(errors::internal)?;
         let (caller, account) = (&self.caller, step.account.as_deref());
-        let executed = caller.execute(self.app, tool, arguments.into(), account);
+        let executed = caller.execute(self.app, tool, json.into(), account);
         let (log_id, result) = match executed.await {
             Ok(execution) => {
                 let data = serde_json::from_slice(&execution.data).map_err(errors::internal)?;
@@ -289,7 +293,7 @@ impl<'a> Engine<'a> {
         Map::from_iter([("code_to_execute".to_owned(), code.into())])
     }
 
-    /// Stores the record of a call whose tool is about to begin.
+    /// Stores the record of a call whose tool is about to start.
     async fn begin_call(&self, tool: &str, place: &str) -> Result<Record<StoredCall>> {
         let (project, run) = (self.claim.project(), self.claim.id());
         let id = record::call_id(run, self.call_count);

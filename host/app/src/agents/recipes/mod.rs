@@ -1,9 +1,9 @@
 //! Recipes: named sequences of tool calls that an assistant stores and executes again.
 //!
-//! A recipe has a slug, by which a session executes it as it executes a tool. Its steps run one after
-//! the other, each as an execution of the session: scope, accounts and log are those of any other call.
-//! A run is a job of a queue ([`running`]), so that another server goes on with it if one is lost, and
-//! no step that had an effect runs twice ([`engine`]).
+//! A recipe has a slug, by which a session executes it as it executes a tool. Its steps run sequentially,
+//! each as an execution of the session: scope, accounts and log are those of any other call. A run is a
+//! job of a queue ([`running`]), so that another server resumes it if one is lost, and no step that had
+//! an effect runs twice ([`engine`]).
 
 mod action;
 mod check;
@@ -72,17 +72,17 @@ pub const MAX_CALLS: usize = 250;
 pub const MAX_RUN_DATA_BYTES: usize = 4 << 20;
 /// Maximum number of runs of a project that have not ended.
 pub const MAX_PENDING_RUNS: u64 = 50;
-/// Time that a caller waits for the end of a run. The run goes on after that.
+/// Time that a caller waits for the end of a run. The run continues after that.
 pub const MAX_WAIT: Duration = Duration::from_secs(120);
 /// Interval at which a run is looked at that another server works on.
 const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Executes a recipe of the session's user, waits for its end, and records the call. The result has the
-/// state of the run. A run that takes longer than [`MAX_WAIT`], or whose caller is gone, goes on.
+/// state of the run. A run that takes longer than [`MAX_WAIT`], or whose caller is gone, continues.
 ///
 /// # Errors
-/// Fails before the first step: if the user has no such recipe, if the arguments do not match its
-/// schema, or if the project has too many runs. After that, every outcome is an [`Execution`].
+/// Fails before the first step: if the recipe does not exist, if the arguments do not match its schema,
+/// or if the project has too many runs. After that, every outcome is an [`Execution`].
 pub async fn execute(
     app: &App,
     caller: &SessionCaller,
@@ -95,9 +95,9 @@ pub async fn execute(
     permitted::check_script(caller, &recipe)?;
     let recipe = RecipeCopy::from(recipe);
     let slug = recipe.slug.clone();
-    let input = json::parse(&arguments);
-    let input = input.map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;
-    let input = checked_input(app, project, &recipe, input).await?;
+    let parsed = json::parse(&arguments)
+        .map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;
+    let input = checked_input(app, project, &recipe, parsed).await?;
     let session = SessionId::parse(caller.session_id())?;
     let run = RecipeRunId::random();
     let origin = Origin::Session(session.clone());
@@ -149,13 +149,15 @@ async fn checked_input(
     value: Value,
 ) -> Result<Map<String, Value>> {
     let slug = &recipe.slug;
-    let invalid = |problems: Vec<String>| errors::recipe_input_invalid(slug, problems);
     let schema = Value::Object(recipe.definition.input_schema.clone());
     let (large, tenant) = (&app.large_work, &project.tenant);
     match catalog::accept_with(large, tenant, INPUT_SCHEMA_NAME, schema, value).await? {
         Ok(Value::Object(input)) => Ok(input),
-        Ok(_) => Err(invalid(vec!["the arguments are not an object".to_owned()])),
-        Err(problems) => Err(invalid(problems)),
+        Ok(_) => {
+            let problems = vec!["the arguments are not an object".to_owned()];
+            Err(errors::recipe_input_invalid(slug, problems))
+        }
+        Err(problems) => Err(errors::recipe_input_invalid(slug, problems)),
     }
 }
 

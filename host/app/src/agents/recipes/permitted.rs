@@ -25,8 +25,8 @@ use crate::{
     core::ids::AccountId,
 };
 
-/// Returns the account with which a session runs the tool of a step without asking; none if it needs none, or
-/// if the user has not connected one yet. Fails if the session may not run it so.
+/// Returns the account with which a session runs the tool of a step without asking, or `None` if the tool
+/// does not need one or the user has not connected one yet. Fails if the session may not run it so.
 pub(super) async fn account(
     app: &App,
     caller: &SessionCaller,
@@ -85,15 +85,15 @@ async fn check_step(
     };
     let tool = tool.trim();
     let Some(known) = app.catalog.snapshot().find_tool(tool, LATEST) else {
-        // No session runs a tool that is gone.
+        // No session runs a removed tool.
         return Ok(());
     };
     resolve(app, caller, tool)?;
     let named = step.account.as_deref();
     if let Some(named) = named {
         let (user, toolkit) = (&caller.config().user_id, &known.release.slug);
-        let found = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named);
-        if found.await?.is_none() {
+        let account = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named);
+        if account.await?.is_none() {
             return Ok(());
         }
     }
@@ -109,17 +109,17 @@ pub(super) fn check_script(caller: &SessionCaller, recipe: &OpenRecipe) -> Resul
     Err(errors::recipe_script_refused(&recipe.record.body.slug))
 }
 
-/// Checks that a session without the limits of the one that stored the scripts of a recipe has no limits at all.
-/// Otherwise it would take scripts away from sessions that may do more.
+/// Checks that the limits of a session are absent, or those of the session that stored the scripts of a
+/// recipe. Otherwise it would take scripts away from sessions that may do more.
 fn check_script_change(caller: &SessionCaller, recipe: &OpenRecipe) -> Result<()> {
-    let own = script_limits(caller.config())?;
-    if own.is_none() || own == recipe.record.body.script_limits {
+    let limits = script_limits(caller.config())?;
+    if limits.is_none() || limits == recipe.record.body.script_limits {
         return Ok(());
     }
     Err(errors::recipe_script_refused(&recipe.record.body.slug))
 }
 
-/// Returns a digest of what limits the scripts of a session, or none if nothing does.
+/// Returns a digest of what limits the scripts of a session, or `None` if nothing does.
 pub(super) fn script_limits(config: &Config) -> Result<Option<String>> {
     let mut limits = Config {
         user_id: String::new(),

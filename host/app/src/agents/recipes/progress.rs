@@ -22,7 +22,7 @@ pub struct ProgressReader(watch::Receiver<Runs>);
 #[derive(Debug, Default)]
 struct Runs {
     positions: HashMap<RecipeRunId, Position>,
-    /// Place of the newest call of a tool in any run.
+    /// Path of the newest call of a tool in any run.
     step: Option<String>,
 }
 
@@ -33,12 +33,12 @@ pub struct Position {
     pub done: u32,
     /// Number of all steps.
     pub total: u32,
-    /// Place of the newest call of a tool, such as `send[2]`.
+    /// Path of the newest call of a tool, such as `send[2]`.
     pub step: Option<String>,
 }
 
 impl Progress {
-    /// Returns a reader. Runs that begin before report nothing to it.
+    /// Returns a reader. Runs that started before report nothing to it.
     #[must_use]
     pub fn reader(&self) -> ProgressReader {
         ProgressReader(self.0.subscribe())
@@ -78,7 +78,7 @@ impl Progress {
             [done, steps.len()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         self.0.send_if_modified(|runs| {
             let before = runs.positions.get(run);
-            // The record of a call that could not begin is erased, and the call is tried again.
+            // The record of a call that could not start is erased, and the call is retried.
             let done = before.map_or(done, |before| before.done.max(done));
             let position = Position { done, total, step };
             if before == Some(&position) {
@@ -91,7 +91,7 @@ impl Progress {
     }
 }
 
-/// Returns the index of the step of the recipe that has a place.
+/// Returns the index of the step of the recipe that contains a path.
 fn index_of(steps: &[Step], place: Option<&str>) -> usize {
     let name = place.and_then(|place| place.split(['.', '[']).next());
     let index = name.and_then(|name| steps.iter().position(|step| step.name == name));
@@ -107,7 +107,7 @@ impl ProgressReader {
         }
     }
 
-    /// Returns the position in the steps of all recipes together; none before the first one.
+    /// Returns the position in the steps of all recipes together, or `None` before the first one.
     pub fn position(&mut self) -> Option<Position> {
         let runs = self.0.borrow_and_update();
         let positions = runs.positions.values().cloned();

@@ -1,9 +1,10 @@
 //! Runs of recipes, and the calls of tools in them, in the store.
 //!
-//! The record of a run is the job of a queue, and is written again with every call of a tool. The recipe
-//! as it was when the run began, so that a change of the recipe does not affect the run, and the arguments
-//! are large. They have a record of their own, which is written once and erased at the end. Each call of a
-//! tool has a record of its own, too, which is written before the tool begins and completed with its result.
+//! The record of a run is the job of a queue, and is written again with every call of a tool. A copy of the
+//! recipe from the start of the run, so that a change of the recipe does not affect the run, and the
+//! arguments are large. They have a record of their own, which is written once and erased at the end. Each
+//! call of a tool has a record of its own, too, which is written before the tool starts and completed with
+//! its result.
 
 mod calls;
 mod view;
@@ -71,18 +72,18 @@ pub struct RecipeRun {
     /// Status.
     pub status: RunStatus,
     pub(super) origin: Origin,
-    /// True if the key of the caller permits proxy requests, and in runs that are older than this member.
+    /// True if the key of the caller permits proxy requests, and in runs that are older than this field.
     #[serde(default = "older_run_may_proxy")]
     pub(super) may_proxy: bool,
     /// The key or access token of the caller; absent for actions, and in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) credential: Option<Credential>,
-    /// Times that the run could not begin or go on, or that its server was lost.
+    /// Number of times that the run could not start or continue, or that its server was lost.
     #[serde(default)]
     pub(super) interruptions: u32,
     #[serde(flatten)]
     work: WorkState,
-    /// The plan of a run that began before plans had records of their own; absent after the end.
+    /// The plan of a run that started before plans had records of their own; absent after the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Sealed<Plan>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +94,7 @@ fn older_run_may_proxy() -> bool {
     true
 }
 
-/// The caller that began a run.
+/// The caller that started a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Origin {
@@ -208,8 +209,9 @@ impl<'a> RunSeal<'a> {
             return self.open::<RecipeRun, _>(id, "plan", plan);
         }
         let stored = app.store.get::<StoredPlan>(self.project, id).await?;
-        let missing = || errors::internal("a run that has not ended has no plan");
-        self.open::<StoredPlan, _>(id, "plan", &stored.ok_or_else(missing)?.body.plan)
+        let stored =
+            stored.ok_or_else(|| errors::internal("a run that has not ended has no plan"))?;
+        self.open::<StoredPlan, _>(id, "plan", &stored.body.plan)
     }
 
     pub(super) fn seal_result(&self, id: &str, result: &RunResult) -> Result<Sealed<RunResult>> {
@@ -223,7 +225,7 @@ impl<'a> RunSeal<'a> {
         opened.transpose()
     }
 
-    /// Removes the data from the result of a call. Returns false if it has none.
+    /// Removes the data from the result of a call. Returns false if the result lacks data.
     pub(super) fn drop_data(&self, call: &mut Record<StoredCall>) -> Result<bool> {
         let Some(mut result) = self.call_result(call)? else {
             return Ok(false);
@@ -329,26 +331,28 @@ pub(super) async fn begin(
     Ok(begun.await?)
 }
 
-/// Returns true if a run has begun.
+/// Returns true if a run has started.
 pub(super) async fn exists(app: &App, project: &Project, id: &RecipeRunId) -> Result<bool> {
-    let found = app.store.get::<RecipeRun>(project.id.as_str(), id.as_str());
-    Ok(found.await?.is_some())
+    let run = app.store.get::<RecipeRun>(project.id.as_str(), id.as_str());
+    Ok(run.await?.is_some())
 }
 
 /// Returns true if a run has ended or does not exist.
 pub(super) async fn has_ended(app: &App, project: &Project, id: &RecipeRunId) -> Result<bool> {
-    let found = app.store.get::<RecipeRun>(project.id.as_str(), id.as_str());
-    let found = found.await?;
-    Ok(found.is_none_or(|run| run.body.status != RunStatus::Running))
+    let run = app.store.get::<RecipeRun>(project.id.as_str(), id.as_str());
+    let is_running = run
+        .await?
+        .is_some_and(|run| run.body.status == RunStatus::Running);
+    Ok(!is_running)
 }
 
 /// Erases the runs that are older than [`RUN_TTL`], also those that have not ended, and their calls.
 /// This is a job that one server at a time runs.
 pub(crate) async fn erase_old(claim: &JobClaim) -> Result<()> {
     let oldest = time_before(claim.batch().await?.now, RUN_TTL);
-    let old = || Query::all_projects().below("created_at", oldest.0);
     for collection in [&RUNS_COLLECTION, &PLANS_COLLECTION, &CALLS_COLLECTION] {
-        erase_all(claim, collection, old(), RECORDS_PER_BATCH, |_| true).await?;
+        let old = Query::all_projects().below("created_at", oldest.0);
+        erase_all(claim, collection, old, RECORDS_PER_BATCH, |_| true).await?;
     }
     Ok(())
 }

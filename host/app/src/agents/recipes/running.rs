@@ -55,7 +55,7 @@ pub(crate) fn queue() -> Queue<RecipeRun, App> {
     }
 }
 
-/// Takes up a run and goes on with it until its end.
+/// Starts or resumes a run, and works on it until its end.
 async fn work(app: &App, claim: Arc<Claim<RecipeRun>>) -> Result<Next> {
     let run = claim.body().await;
     let ended = if run.interruptions >= MAX_INTERRUPTIONS {
@@ -101,8 +101,9 @@ pub(super) struct StepCaller<'a> {
 impl StepCaller<'_> {
     /// Returns true if a repeated call of a tool has no further effect.
     pub(super) fn is_repeatable(&self, app: &App, tool: &str) -> bool {
-        let found = app.catalog.snapshot().find_tool(tool, LATEST);
-        found.is_some_and(|found| found.tool.hints.read_only || found.tool.hints.idempotent)
+        let resolved = app.catalog.snapshot().find_tool(tool, LATEST);
+        resolved
+            .is_some_and(|resolved| resolved.tool.hints.read_only || resolved.tool.hints.idempotent)
     }
 
     /// Executes a tool of a step. `account` is the id or the alias of the account that it names.
@@ -126,8 +127,7 @@ impl StepCaller<'_> {
                     ..CallerRights::default()
                 };
                 let id = self.id.into();
-                let caller = SessionCaller::open(app, &self.project, session, id, rights);
-                let caller = caller.await?;
+                let caller = SessionCaller::open(app, &self.project, session, id, rights).await?;
                 if let Some(script) = MetaTool::from_slug(tool) {
                     return Box::pin(meta::execute(app, &caller, script, arguments)).await;
                 }
@@ -147,12 +147,12 @@ impl StepCaller<'_> {
                         "the action of a trigger instance has no workbench for a script",
                     ));
                 }
-                let found = app.catalog.tool(tool, LATEST)?;
-                let slug = &*found.release.slug;
+                let resolved = app.catalog.tool(tool, LATEST)?;
+                let slug = &*resolved.release.slug;
                 let account = match account {
                     Some(named) => Some(self.named_account(app, slug, named).await?),
                     None if *slug == **toolkit => Some(own.clone()),
-                    None if found.tool.no_auth => None,
+                    None if resolved.tool.no_auth => None,
                     None => Some(self.default_account(app, slug).await?),
                 };
                 let call = ToolCall {
@@ -163,7 +163,7 @@ impl StepCaller<'_> {
                     input: Input::Arguments(arguments),
                     request_id: self.id.into(),
                 };
-                runs::execute_resolved(app, &self.project, &found, call).await
+                runs::execute_resolved(app, &self.project, &resolved, call).await
             }
         }
     }
@@ -172,19 +172,22 @@ impl StepCaller<'_> {
     async fn default_account(&self, app: &App, toolkit: &str) -> Result<AccountId> {
         let user = &self.run.user_id;
         let usable = accounts::session_accounts(app, &self.project, user, toolkit, None).await?;
-        let missing = || errors::no_active_connection(user, toolkit);
-        AccountId::parse(&usable.first().ok_or_else(missing)?.record.id)
+        let newest = usable
+            .first()
+            .ok_or_else(|| errors::no_active_connection(user, toolkit))?;
+        AccountId::parse(&newest.record.id)
     }
 
     async fn named_account(&self, app: &App, toolkit: &str, named: &str) -> Result<AccountId> {
         let user = &self.run.user_id;
-        let found = accounts::find_by_id_or_alias(app, &self.project, user, toolkit, named).await?;
-        let unknown = || {
-            let named = truncate(named);
-            errors::invalid(format!(
-                "account: `{named}` is not an account of user `{user}` for toolkit {toolkit}"
-            ))
-        };
-        AccountId::parse(&found.ok_or_else(unknown)?.id)
+        let account = accounts::find_by_id_or_alias(app, &self.project, user, toolkit, named)
+            .await?
+            .ok_or_else(|| {
+                let named = truncate(named);
+                errors::invalid(format!(
+                    "account: `{named}` is not an account of user `{user}` for toolkit {toolkit}"
+                ))
+            })?;
+        AccountId::parse(&account.id)
     }
 }

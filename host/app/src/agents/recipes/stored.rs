@@ -151,18 +151,19 @@ pub async fn upsert(
     let stored = app.store.change(&COLLECTION, &id, || async {
         let before = app.store.get::<Recipe>(owner, &id).await?;
         let now = app.clock.now();
-        let batch = Batch::at(now);
         if let Some(mut recipe) = before {
             let current = OpenRecipe::open(&key, recipe.clone())?;
             permitted::check_stored(app, caller, &current).await?;
-            let batch = versions::keep(app, caller, &key, batch, current).await?;
+            let batch = versions::keep(app, caller, &key, Batch::at(now), current).await?;
             recipe.body.version += 1;
             recipe.body.definition = sealed.clone();
             recipe.body.script_limits = script_limits.clone();
             return Ok::<_, Error>((batch.update(&recipe), recipe.updated(now)));
         }
-        let own = Query::for_project(owner).is("user_id", user.as_str());
-        if app.store.rows(&COLLECTION, &own.page(0, 0)).await?.total >= MAX_RECIPES {
+        let recipes_of_user = Query::for_project(owner)
+            .is("user_id", user.as_str())
+            .page(0, 0);
+        if app.store.rows(&COLLECTION, &recipes_of_user).await?.total >= MAX_RECIPES {
             return Err(errors::too_many_recipes(MAX_RECIPES));
         }
         record_limits::admit(app, &project.id, RecordKind::Recipe, &COLLECTION).await?;
@@ -173,9 +174,9 @@ pub async fn upsert(
             definition: sealed.clone(),
             script_limits: script_limits.clone(),
         };
-        // A deleted project gets no recipes any more.
+        // A deleted project gets no new recipes.
         let exists = projects::record(app, &project.organization, &project.id).await?;
-        let batch = batch.check(&exists).insert(owner, &id, &recipe);
+        let batch = Batch::at(now).check(&exists).insert(owner, &id, &recipe);
         Ok((batch, Record::inserted(owner, &id, now, recipe)))
     });
     Ok(OpenRecipe {
@@ -189,10 +190,13 @@ fn normalized(slug: &str) -> String {
 }
 
 fn check_slug(app: &App, slug: &str) -> Result<()> {
-    let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let rest = slug.strip_prefix(RECIPE_PREFIX);
-    let is_valid = rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_part))
-        && slug.len() <= MAX_SLUG_CHARS;
+    let is_valid = rest.is_some_and(|rest| {
+        !rest.is_empty()
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    }) && slug.len() <= MAX_SLUG_CHARS;
     let problem = if !is_valid {
         format!(
             "slug: must be `{RECIPE_PREFIX}` with letters, digits and `_`, at most {MAX_SLUG_CHARS} characters"
@@ -205,12 +209,12 @@ fn check_slug(app: &App, slug: &str) -> Result<()> {
     Err(errors::recipe_invalid(truncate(slug), problem))
 }
 
-/// Returns a recipe of a user. Fails if the user has no recipe with the slug.
+/// Returns a recipe of a user. Fails if the user lacks a recipe with the slug.
 pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result<OpenRecipe> {
     let (owner, slug) = (project.id.as_str(), normalized(slug));
     let id = recipe_id(app, project, user, &slug);
-    let found = app.store.get::<Recipe>(owner, &id).await?;
-    let record = found.ok_or_else(|| errors::recipe_not_found(truncate(&slug)))?;
+    let stored = app.store.get::<Recipe>(owner, &id).await?;
+    let record = stored.ok_or_else(|| errors::recipe_not_found(truncate(&slug)))?;
     let key = app.vault.key(owner, app.clock.now()).await?;
     OpenRecipe::open(&key, record)
 }
@@ -219,25 +223,25 @@ pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result
 pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRecipe>> {
     let owner = project.id.as_str();
     let query = Query::for_project(owner).is("user_id", user).descending();
-    let found = app.store.find::<Recipe>(&query).await?.records;
+    let records = app.store.find::<Recipe>(&query).await?.records;
     let key = app.vault.key(owner, app.clock.now()).await?;
-    let opened = found
+    let opened = records
         .into_iter()
         .map(|record| OpenRecipe::open(&key, record));
     opened.collect()
 }
 
-/// Deletes a recipe of the session's user with all its versions. Runs that have begun go on, and so do actions
-/// of trigger instances. Fails if the user has no recipe with the slug, or if the session may not replace one
-/// of its versions.
+/// Deletes a recipe of the session's user with all its versions. Started runs continue, and so do actions
+/// of trigger instances. Fails if the user lacks a recipe with the slug, or if the session may not replace
+/// one of its versions.
 pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()> {
     let (project, user) = (&caller.project, &caller.config().user_id);
     let owner = project.id.as_str();
     let key = app.vault.key(owner, app.clock.now()).await?;
     let id = recipe_id(app, project, user, &normalized(slug));
     let removed = app.store.change(&COLLECTION, &id, || async {
-        let found = app.store.get::<Recipe>(owner, &id).await?;
-        let record = found.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
+        let stored = app.store.get::<Recipe>(owner, &id).await?;
+        let record = stored.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
         let recipe = OpenRecipe::open(&key, record)?;
         permitted::check_stored(app, caller, &recipe).await?;
         let batch = Batch::at(app.clock.now()).purge(&recipe.record);

@@ -87,10 +87,12 @@ pub(super) async fn keep(
     };
     let batch = batch.insert_created(record.updated_at, &record.project, &id, &version);
     let next = record.body.version.saturating_add(1);
-    let oldest = version_id(&record.id, next.saturating_sub(MAX_VERSIONS));
-    let oldest = app.store.get::<RecipeVersion>(&record.project, &oldest);
-    let oldest = Vec::from_iter(oldest.await?);
-    purge(app, caller, key, batch, &record, &oldest).await
+    let obsolete_id = version_id(&record.id, next.saturating_sub(MAX_VERSIONS));
+    let obsolete = app
+        .store
+        .get::<RecipeVersion>(&record.project, &obsolete_id)
+        .await?;
+    purge(app, caller, key, batch, &record, obsolete.as_slice()).await
 }
 
 /// Adds the erasure of the older versions of a recipe to a batch. Fails if the session may not erase one of them.
@@ -122,7 +124,7 @@ async fn purge(
 }
 
 /// Returns one of the newest [`MAX_VERSIONS`] versions of a recipe of a user, with the time at
-/// which it was stored as the time of its last change. Fails if the user has no recipe with the
+/// which it was stored as the time of its last change. Fails if the user lacks a recipe with the
 /// slug, or if the version is not kept.
 pub async fn get_version(
     app: &App,
@@ -135,10 +137,12 @@ pub async fn get_version(
     let record = &recipe.record;
     if record.body.version != version {
         let id = version_id(&record.id, version);
-        let found = app.store.get::<RecipeVersion>(&record.project, &id).await?;
         let slug = &record.body.slug;
-        let missing = || errors::recipe_not_found(format!("{slug} in version {version}"));
-        let older = found.ok_or_else(missing)?;
+        let older = app
+            .store
+            .get::<RecipeVersion>(&record.project, &id)
+            .await?
+            .ok_or_else(|| errors::recipe_not_found(format!("{slug} in version {version}")))?;
         let key = app.vault.key(&record.project, app.clock.now()).await?;
         recipe = reopened(&key, record, &older)?;
         recipe.record.body.version = version;

@@ -19,21 +19,22 @@ pub struct SessionFile {
     pub modified_at: Time,
 }
 
-/// Returns the files of a session whose paths begin with `prefix`, in the order of their paths.
+/// Returns the files of a session whose paths start with `prefix`, in the order of their paths.
 pub async fn list(app: &App, caller: &SessionCaller, prefix: &str) -> Result<Vec<SessionFile>> {
     let records = Owner::from(caller).records(app).await?.into_iter();
-    let files = records.map(|record| record.body).filter(|file| {
+    let listed = records.map(|record| record.body).filter(|file| {
         file.place.is_some()
             && file.blob.is_some()
             && file.path != VARIABLES_PATH
             && file.path.starts_with(prefix)
     });
-    let files = files.map(|file| SessionFile {
-        path: file.path,
-        size: file.size,
-        modified_at: file.modified_at,
-    });
-    let mut files: Vec<_> = files.collect();
+    let mut files: Vec<_> = listed
+        .map(|file| SessionFile {
+            path: file.path,
+            size: file.size,
+            modified_at: file.modified_at,
+        })
+        .collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(files)
 }
@@ -54,8 +55,8 @@ pub async fn variables(app: &App, caller: &SessionCaller) -> Result<Option<Bytes
 pub async fn delete(app: &App, caller: &SessionCaller, path: &str) -> Result<()> {
     check_path(path)?;
     let owner = Owner::from(caller);
-    let found = owner.at(app, path).await?;
-    found.ok_or_else(|| errors::session_file_not_found(path))?;
+    let existing = owner.at(app, path).await?;
+    existing.ok_or_else(|| errors::session_file_not_found(path))?;
     let change = BTreeMap::from([(path.to_owned(), None)]);
     write(app, owner, change, None).await
 }
@@ -64,8 +65,8 @@ pub async fn delete(app: &App, caller: &SessionCaller, path: &str) -> Result<()>
 /// was read, so the record is read once more.
 async fn content(app: &App, owner: Owner<'_>, path: &str) -> Result<Option<Bytes>> {
     for _ in 0..2 {
-        let found = owner.at(app, path).await?;
-        let Some(key) = found.and_then(|file| file.body.blob) else {
+        let file = owner.at(app, path).await?;
+        let Some(key) = file.and_then(|file| file.body.blob) else {
             return Ok(None);
         };
         if let Some(bytes) = app.store.blobs().get(&key).await? {

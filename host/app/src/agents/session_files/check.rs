@@ -45,11 +45,13 @@ pub(super) fn check_limits(
     sizes: &BTreeMap<String, Option<u64>>,
     now: Time,
 ) -> Result<()> {
-    let kept = records.iter().map(|record| &record.body);
-    let kept = kept.filter(|file| {
-        file.place.is_some() && !file.is_expired(now) && !sizes.contains_key(&file.path)
-    });
-    let kept = kept.map(|file| (file.path.as_str(), file.size));
+    let kept = records
+        .iter()
+        .map(|record| &record.body)
+        .filter(|file| {
+            file.place.is_some() && !file.is_expired(now) && !sizes.contains_key(&file.path)
+        })
+        .map(|file| (file.path.as_str(), file.size));
     let new = sizes
         .iter()
         .filter_map(|(path, size)| Some((path.as_str(), (*size)?)));

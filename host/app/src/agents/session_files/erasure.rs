@@ -18,12 +18,14 @@ const READ_BATCH: u64 = 64;
 /// records were erased.
 pub(super) async fn discard(app: &App, project: &str, ids: &[String]) -> Result<()> {
     let references: Vec<_> = ids.iter().map(String::as_str).collect();
-    let found = app.store.get_many::<Stored>(project, &references).await?;
-    for id in ids.iter().filter(|id| !found.contains_key(*id)) {
+    let existing = app.store.get_many::<Stored>(project, &references).await?;
+    for id in ids.iter().filter(|id| !existing.contains_key(*id)) {
         app.store.blobs().remove(&files::blob(id)).await?;
     }
-    let found = found.into_values();
-    let temporary: Vec<_> = found.filter(|record| record.body.place.is_none()).collect();
+    let temporary: Vec<_> = existing
+        .into_values()
+        .filter(|record| record.body.place.is_none())
+        .collect();
     erase(app, project, &temporary).await
 }
 

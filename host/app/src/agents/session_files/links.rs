@@ -23,7 +23,7 @@ use crate::{
 const LAPSED_PER_LINK: usize = 64;
 
 /// Returns a link to which the content of a file is sent. It can be used repeatedly. Fails if the
-/// path or the media type is invalid, or the session has no room for another file.
+/// path or the media type is invalid, or the limits of the session do not permit another file.
 pub async fn upload_link(
     app: &App,
     caller: &SessionCaller,
@@ -47,16 +47,16 @@ pub async fn upload_link(
             let records = owner.records(app).await?;
             check_limits(&records, &new, now)?;
             record_limits::count_bytes(app, owner.project, 0)?;
-            // Nothing was uploaded in their time, so that they have no content that is erased with them.
+            // Nothing was uploaded in their time, so that there is no content to erase with them.
             let lapsed = records.iter().filter(|record| {
                 let file = &record.body;
                 file.place.is_some() && file.blob.is_none() && file.is_expired(now)
             });
-            let batch = lapsed.take(LAPSED_PER_LINK).fold(batch, Batch::purge);
+            let without_lapsed = lapsed.take(LAPSED_PER_LINK).fold(batch, Batch::purge);
             let id = FileId::of_session();
             let awaited = awaited(owner, path, media_type, now, expires_at);
-            let batch = batch.insert(owner.project, id.as_str(), &awaited);
-            return Ok::<_, Error>((batch, id));
+            let inserted = without_lapsed.insert(owner.project, id.as_str(), &awaited);
+            return Ok::<_, Error>((inserted, id));
         };
         if let Some(media_type) = media_type {
             media_type.clone_into(&mut file.body.media_type);
@@ -97,12 +97,14 @@ fn awaited(
 /// Returns a link to the content of a file. Fails if the file does not exist.
 pub async fn download_link(app: &App, caller: &SessionCaller, path: &str) -> Result<Link> {
     check_path(path)?;
-    let found = Owner::from(caller).at(app, path).await?;
-    let found = found.filter(|file| file.body.blob.is_some());
-    let found = found.ok_or_else(|| errors::session_file_not_found(path))?;
-    let size = found.body.size;
-    let file = File::unlisted(path, &found.body.media_type, size);
-    let id = FileId::parse(&found.id)?;
+    let stored = Owner::from(caller)
+        .at(app, path)
+        .await?
+        .filter(|file| file.body.blob.is_some())
+        .ok_or_else(|| errors::session_file_not_found(path))?;
+    let size = stored.body.size;
+    let file = File::unlisted(path, &stored.body.media_type, size);
+    let id = FileId::parse(&stored.id)?;
     let link = files::server_link(app, &caller.project, id, &file, SignedOperation::Get, size);
     Ok(link)
 }
@@ -133,12 +135,13 @@ pub async fn download(app: &App, ticket: &Ticket) -> Result<(File, Bytes, Reserv
 }
 
 async fn linked(app: &App, ticket: &Ticket) -> Result<Record<Stored>> {
-    let missing = || errors::file_not_found(&ticket.id);
     let project = ticket.project.as_str();
     if !projects::is_live(&app.store, project).await? {
-        return Err(missing());
+        return Err(errors::file_not_found(&ticket.id));
     }
-    let found = app.store.get::<Stored>(project, ticket.id.as_str()).await?;
-    let found = found.filter(|record| record.body.place.is_some());
-    found.ok_or_else(missing)
+    app.store
+        .get::<Stored>(project, ticket.id.as_str())
+        .await?
+        .filter(|record| record.body.place.is_some())
+        .ok_or_else(|| errors::file_not_found(&ticket.id))
 }

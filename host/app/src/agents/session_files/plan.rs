@@ -42,10 +42,12 @@ impl Plan {
                 (None, None) => {}
                 (None, Some(file)) => plan.remove(file, now),
                 (Some(_), file) => {
-                    let new = written.get(path).and_then(|id| temporary.remove(id));
-                    let new = new.ok_or_else(|| {
-                        errors::unavailable("the files of the session were erased meanwhile")
-                    })?;
+                    let new = written
+                        .get(path)
+                        .and_then(|id| temporary.remove(id))
+                        .ok_or_else(|| {
+                            errors::unavailable("the files of the session were erased meanwhile")
+                        })?;
                     plan.write(file, new);
                 }
             }
@@ -64,7 +66,7 @@ impl Plan {
         self.updated.push(file);
     }
 
-    /// Gives the content of a temporary record to a file, which is created if there is none.
+    /// Gives the content of a temporary record to a file, which is created if it does not exist.
     fn write(&mut self, file: Option<Record<Stored>>, mut new: Record<Stored>) {
         self.added_bytes += new.body.size;
         let Some(mut file) = file else {

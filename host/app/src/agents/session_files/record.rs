@@ -23,18 +23,18 @@ pub(crate) static COLLECTION: Collection = Collection {
 pub(super) struct Stored {
     /// Id of the session.
     pub(super) session: String,
-    /// Session and path. A temporary record has none.
+    /// Session and path; absent in a temporary record.
     pub(super) place: Option<String>,
     /// Path, relative to the folder of the session's files.
     pub(super) path: String,
-    /// Key of the blob. A file that is not uploaded yet has none.
+    /// Key of the blob; absent until the file is uploaded.
     pub(super) blob: Option<String>,
     pub(super) media_type: String,
     /// Size, in bytes.
     pub(super) size: u64,
     /// Time of the last change of the content.
     pub(super) modified_at: Time,
-    /// Time after which the record is erased. A file with content has none.
+    /// Time after which the record is erased; absent in a file with content.
     pub(super) expires_at: Option<Time>,
 }
 
@@ -76,8 +76,8 @@ impl Owner<'_> {
     }
 
     pub(super) async fn session(self, app: &App) -> Result<Record<Session>> {
-        let found = app.store.get(self.project, self.session).await?;
-        found.ok_or_else(|| errors::tool_router_session_not_found(self.session))
+        let session = app.store.get(self.project, self.session).await?;
+        session.ok_or_else(|| errors::tool_router_session_not_found(self.session))
     }
 
     /// Returns all records of the session.

@@ -59,7 +59,7 @@ impl Claimable for SessionTurns {
 /// The turn of a script or command.
 pub(crate) struct Turn {
     claim: Claim<SessionTurns>,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Turn {
@@ -68,10 +68,10 @@ impl Turn {
     pub(crate) async fn take(app: &App, caller: &SessionCaller) -> Result<Self> {
         let session = caller.session_id().to_owned();
         let taken = async {
-            let place = app.session_turns.acquire(&session).await;
+            let permit = app.session_turns.acquire(&session).await;
             Ok::<_, crate::Error>(Self {
                 claim: claim(app, caller.into()).await?,
-                _place: place,
+                _permit: permit,
             })
         };
         let taken = timeout(MAX_TURN_WAIT, taken).await;
@@ -86,7 +86,7 @@ impl Turn {
         work: impl Future<Output = Result<R>>,
     ) -> Result<R> {
         let done = self.claim.keep(work).await.map_err(errors::turn_lost)?;
-        // A turn that is not ended is free when its lease expires.
+        // Without an explicit end, the turn is free when its lease expires.
         if let Err(cause) = self.claim.end(Batch::at(app.clock.now()), |_| {}).await {
             let session = self.claim.id();
             tracing::warn!(%cause, session, "the turn of a session was not ended");
@@ -94,7 +94,7 @@ impl Turn {
         done
     }
 
-    /// Returns a batch that is refused as *stale* once another server has taken the turn.
+    /// Returns a batch that fails as *stale* once another server has taken the turn.
     pub(super) async fn guard(&self, batch: Batch) -> Result<Batch> {
         Ok(self.claim.guard(batch).await?)
     }

@@ -1,7 +1,7 @@
 //! The workbench of a session: Python scripts of an assistant, with files and variables that last.
 //!
-//! Scripts and commands of a session run one after the other, see `session_files`. A script reaches
-//! the session and nothing else, see `requests`. What it leaves is stored when it ends by itself.
+//! Scripts and commands of a session run sequentially, see `session_files`. A script reaches the session
+//! and nothing else, see `requests`. What it leaves is stored when it ends by itself.
 
 mod requests;
 mod variables;
@@ -37,12 +37,14 @@ pub(super) async fn run_python(app: &App, caller: &SessionCaller, code: String) 
 }
 
 async fn run_in_turn(app: &App, caller: &SessionCaller, turn: &Turn, code: String) -> Result<Ran> {
-    let files = session_files::list(app, caller, "").await?;
-    let files = files.into_iter().map(|file| StoredFile {
-        path: file.path,
-        size: file.size,
-        modified_ms: file.modified_at.0.max(0).cast_unsigned(),
-    });
+    let files = session_files::list(app, caller, "")
+        .await?
+        .into_iter()
+        .map(|file| StoredFile {
+            path: file.path,
+            size: file.size,
+            modified_ms: file.modified_at.0.max(0).cast_unsigned(),
+        });
     let (session, requests) = requests::channel();
     let script = Script {
         code,

@@ -3,8 +3,8 @@
 //! Problem: a script is untrusted, and wants to run tools.
 //!
 //! Guarantee: a script reaches nothing but its session. The call that runs the script answers its
-//! requests, one after the other, with the functions by which the session itself does the same. A
-//! request therefore ends with the call, and has the scope of the session and its accounts.
+//! requests sequentially, with the functions by which the session itself does the same. A request
+//! therefore ends with the call, and has the scope of the session and its accounts.
 
 mod functions;
 
@@ -47,13 +47,16 @@ pub(super) fn channel() -> (Arc<RequestSender>, RequestReceiver) {
     (Arc::new(RequestSender(sender)), RequestReceiver(receiver))
 }
 
+fn call_ended() -> String {
+    "the call that runs the script has ended".to_owned()
+}
+
 impl RequestSender {
     async fn send(&self, what: Requested) -> Answer {
-        let ended = || "the call that runs the script has ended".to_owned();
         let (answer, answered) = oneshot::channel();
         let sent = self.0.send(Request { what, answer }).await;
-        sent.map_err(|_| ended())?;
-        answered.await.map_err(|_| ended())?
+        sent.map_err(|_| call_ended())?;
+        answered.await.map_err(|_| call_ended())?
     }
 }
 
@@ -96,7 +99,8 @@ impl RequestReceiver {
     }
 }
 
-/// Returns the caller with the session as it is now. Fails if the session has no workbench any more.
+/// Returns the caller with the session as it is now. Fails if the session does not offer the workbench
+/// anymore.
 pub(super) async fn current<'a>(
     app: &App,
     caller: &'a SessionCaller,

@@ -44,15 +44,17 @@ async fn convert(
     let session = caller.session_id().to_owned();
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
     let size = variables.len();
-    let work = move || {
-        let context = SealContext {
-            collection: session_files::COLLECTION.name,
-            project: project.as_str(),
-            id: &session,
-            field: "variables",
-        };
-        work(&key, context, variables)
-    };
-    let done = app.large_work.run(&caller.project.tenant, size, work);
-    Ok(done.await??.into())
+    let converted = app
+        .large_work
+        .run(&caller.project.tenant, size, move || {
+            let context = SealContext {
+                collection: session_files::COLLECTION.name,
+                project: project.as_str(),
+                id: &session,
+                field: "variables",
+            };
+            work(&key, context, variables)
+        })
+        .await??;
+    Ok(converted.into())
 }

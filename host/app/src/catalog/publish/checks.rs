@@ -28,9 +28,9 @@ pub(super) fn identity_problems(slug: &str, version: &str, component: &[u8]) -> 
         ));
     }
     if manifest.version.as_str() != version {
-        let own = manifest.version;
+        let actual = manifest.version;
         problems.push(format!(
-            "version: the component is {own}, it cannot be published as {}",
+            "version: the component is {actual}, it cannot be published as {}",
             truncate(version)
         ));
     }
@@ -39,9 +39,9 @@ pub(super) fn identity_problems(slug: &str, version: &str, component: &[u8]) -> 
 
 /// Refuses tools whose names belong to another toolkit.
 ///
-/// A toolkit owns its tools and every name that begins with its slug. Of two toolkits `a` and
-/// `a_b`, only the second can add new tools that begin with `A_B_`, and it cannot be published
-/// after `a` has such tools. A toolkit keeps the names that it already has.
+/// A toolkit owns its tools and every name that starts with its slug. Of two toolkits `a` and `a_b`,
+/// only the second can add new tools that start with `A_B_`, and it cannot be published after `a` has
+/// such tools. A toolkit keeps the names that it already has.
 pub(super) fn check_tool_names(snapshot: &Snapshot, manifest: &Manifest) -> Result<()> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
@@ -56,18 +56,21 @@ pub(super) fn check_tool_names(snapshot: &Snapshot, manifest: &Manifest) -> Resu
     }
     if snapshot.toolkit(&manifest.slug).is_none() {
         let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
-        // A longer slug that begins with this one owns its names.
-        let is_used = |(tool, name_owner): &(&Arc<str>, &Arc<str>)| {
-            tool.starts_with(&prefix) && name_owner.len() < manifest.slug.len()
-        };
-        let mut used: Vec<_> = snapshot.tools.iter().filter(is_used).collect();
+        // A longer slug that starts with this one owns its names.
+        let mut used: Vec<_> = snapshot
+            .tools
+            .iter()
+            .filter(|(tool, name_owner)| {
+                tool.starts_with(&prefix) && name_owner.len() < manifest.slug.len()
+            })
+            .collect();
         used.sort();
-        let line = |(tool, name_owner): &(_, _)| {
+        let conflicts = used.iter().take(MAX_NAMED_CONFLICTS);
+        problems.extend(conflicts.map(|(tool, name_owner)| {
             format!(
                 "slug: toolkit {name_owner} has the tool {tool}, whose name begins with this slug"
             )
-        };
-        problems.extend(used.iter().take(MAX_NAMED_CONFLICTS).map(line));
+        }));
     }
     errors::refuse_problems(problems, errors::component_invalid)
 }
@@ -92,9 +95,9 @@ fn name_owner<'a>(snapshot: &'a Snapshot, toolkit: &str, tool: &str) -> Option<&
 /// Refuses schemas that cannot be used. The schemas of one toolkit at a time are compiled, on a
 /// separate thread.
 pub(super) async fn check_schemas(app: &App, installed: Installed) -> Result<Installed> {
-    let place = app.catalog.compiling.clone().acquire_owned().await;
+    let permit = app.catalog.compiling.clone().acquire_owned().await;
     let compiled = tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _permit = permit;
         let problems = unusable_schemas(&installed.manifest);
         errors::refuse_problems(problems, errors::component_invalid)?;
         Ok(installed)

@@ -1,4 +1,4 @@
-//! Published versions in the store, and the catalog that is read from them.
+//! Published versions in the store, and the catalog built from them.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -49,13 +49,14 @@ impl Document for Stored {
 /// Reads the catalog from the store. Fails if the schema file cannot be written.
 pub async fn load(store: &Store, mut schema_file: SchemaFile) -> Result<Catalog> {
     let (mut snapshot, mut newest) = (Snapshot::default(), 0);
-    let add = |record: Record<Stored>| {
+    let query = Query::for_project(INSTALLATION_PROJECT);
+    for_each_version(store, &query, |record| {
         newest = newest.max(record.updated_at.0);
         let release = release(&record.body, record.created_at, &mut schema_file)?;
         snapshot.put(Arc::new(release));
         Ok(())
-    };
-    for_each_version(store, &Query::for_project(INSTALLATION_PROJECT), add).await?;
+    })
+    .await?;
     Ok(Catalog::new(snapshot, newest, schema_file))
 }
 
@@ -66,11 +67,12 @@ async fn for_each_version(
     mut add: impl FnMut(Record<Stored>) -> Result<()>,
 ) -> Result<()> {
     for page in 0.. {
-        let query = query.clone();
-        let query = query.page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
-        let found = store.find::<Stored>(&query).await?.records;
-        let is_last = (found.len() as u64) < VERSIONS_PER_QUERY;
-        found.into_iter().try_for_each(&mut add)?;
+        let query = query
+            .clone()
+            .page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
+        let records = store.find::<Stored>(&query).await?.records;
+        let is_last = (records.len() as u64) < VERSIONS_PER_QUERY;
+        records.into_iter().try_for_each(&mut add)?;
         if is_last {
             break;
         }
@@ -101,26 +103,28 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
 /// Adds the versions that were changed since a time to the catalog.
 pub(super) async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFile) -> Result<()> {
     let catalog = &app.catalog;
-    let add = |record: Record<Stored>| {
+    let query = Query::for_project(INSTALLATION_PROJECT).at_least("updated_at", since);
+    for_each_version(&app.store, &query, |record| {
         let updated_at = record.updated_at.0;
         catalog.newest.fetch_max(updated_at, Ordering::Relaxed);
         let snapshot = catalog.snapshot();
-        let known = snapshot.toolkit(&record.body.slug);
-        let known = known.and_then(|known| known.releases.get(&record.body.version));
+        let known = snapshot
+            .toolkit(&record.body.slug)
+            .and_then(|toolkit| toolkit.releases.get(&record.body.version));
         if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
             let release = release(&record.body, record.created_at, schema_file)?;
             catalog.put(Arc::new(release));
         }
         Ok(())
-    };
-    let query = Query::for_project(INSTALLATION_PROJECT).at_least("updated_at", since);
-    for_each_version(&app.store, &query, add).await
+    })
+    .await
 }
 
 /// Returns the manifest of a version. Fails if the version does not exist.
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
-    let missing = || errors::version_not_found(truncate(slug), truncate(version));
-    let stored = find(app, slug, version).await?.ok_or_else(missing)?;
+    let stored = find(app, slug, version)
+        .await?
+        .ok_or_else(|| errors::version_not_found(truncate(slug), truncate(version)))?;
     serde_json::from_str(&stored.body.manifest.json()?)
         .map_err(|cause| unreadable(&stored.body, &cause))
 }

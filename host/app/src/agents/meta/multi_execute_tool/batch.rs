@@ -4,7 +4,7 @@
 //! one processor.
 //!
 //! There are as many workers as threads of the runtime. One of them is the task of the request. Each
-//! worker starts one call after another, and goes on with those that wait. The permission, the account
+//! worker starts one call after another, and continues those that wait. The permission, the account
 //! and the approval of a tool are decided once, by its first call, and for each call anew after a change of
 //! the session. The workers have one deadline.
 
@@ -42,7 +42,7 @@ use crate::{
     runs::Execution,
 };
 
-/// Maximum number of calls that run at a time, so that other calls of the project find room.
+/// Maximum number of calls that run at a time, so that other calls of the project find capacity.
 const MAX_CONCURRENT_CALLS: usize = 16;
 /// Time after which calls that wait for nothing leave their thread to other requests.
 const YIELD_INTERVAL: Duration = Duration::from_micros(250);
@@ -61,7 +61,7 @@ pub(super) struct Batch {
     deadline: Instant,
 }
 
-/// A tool with an account, and the decision on their calls or the reason why none may run.
+/// A tool with an account, and the decision on their calls or the reason why they may not run.
 struct BatchTool {
     slug: String,
     /// Id or alias of the account that the calls name.
@@ -73,7 +73,7 @@ struct Call {
     /// Index of the tool.
     tool: usize,
     arguments: Bytes,
-    /// The response, or the reason why there is none.
+    /// The response, or the reason why it is missing.
     outcome: OnceLock<Result<Response, String>>,
 }
 
@@ -96,14 +96,14 @@ pub(super) struct CallResult<'a> {
 }
 
 impl Batch {
-    /// Creates a batch of calls whose arguments are parts of those of the request. Its time begins.
+    /// Creates a batch of calls whose arguments are parts of those of the request. Starts its timeout.
     pub(super) fn new(given: Vec<CallArguments<'_>>, arguments: &Bytes, timeout: Duration) -> Self {
         let mut tools: Vec<BatchTool> = Vec::new();
         let mut calls = Vec::with_capacity(given.len());
         for call in given {
-            let is_known =
-                |tool: &BatchTool| tool.slug == call.tool_slug && tool.account == call.account;
-            let known = tools.iter().position(is_known);
+            let known = tools
+                .iter()
+                .position(|tool| tool.slug == call.tool_slug && tool.account == call.account);
             let tool = known.unwrap_or(tools.len());
             if known.is_none() {
                 tools.push(BatchTool {
@@ -136,22 +136,19 @@ impl Batch {
     ) -> Result<(), Error> {
         let threads = Handle::current().metrics().num_workers();
         let workers = threads.min(self.calls.len()).min(MAX_CONCURRENT_CALLS);
-        let room = |worker: usize| {
-            let rest = MAX_CONCURRENT_CALLS % workers;
-            MAX_CONCURRENT_CALLS / workers + usize::from(worker < rest)
-        };
         let mut others = JoinSet::new();
         for worker in 1..workers {
             let batch = self.clone();
-            let work = batch.work_measured(app.shared()?, caller.clone(), room(worker));
+            let capacity = worker_capacity(worker, workers);
+            let work = batch.work_measured(app.shared()?, caller.clone(), capacity);
             others.spawn(work);
         }
         if workers > 1 {
-            // Tokio lets no other thread take the task that a thread spawned last. This one has no work.
+            // Tokio lets no other thread take the task that a thread spawned last. This one is empty.
             others.spawn(async {});
         }
         let own = async {
-            let work = AssertUnwindSafe(self.work(app, caller, room(0)));
+            let work = AssertUnwindSafe(self.work(app, caller, worker_capacity(0, workers)));
             let ended = work.catch_unwind().await;
             ended.map_err(|_| errors::internal("a call panicked"))
         };
@@ -165,23 +162,24 @@ impl Batch {
         Ok(())
     }
 
-    /// Does the work of a worker that is a task of its own, and counts its time for the project.
-    async fn work_measured(self: Arc<Self>, app: Arc<App>, caller: SessionCaller, room: usize) {
+    /// Does the work of a worker with its own task, and counts its time for the project.
+    async fn work_measured(self: Arc<Self>, app: Arc<App>, caller: SessionCaller, capacity: usize) {
         let owner = app.shares.owner(&caller.project.tenant);
-        let work = self.work(&app, &caller, room);
+        let work = self.work(&app, &caller, capacity);
         app.shares.measure(&owner, work).await;
     }
 
-    /// Runs calls, of which `room` may wait at a time, until none is left or the deadline has passed.
-    async fn work(&self, app: &App, caller: &SessionCaller, room: usize) {
+    /// Runs calls, of which up to `capacity` may wait at a time, until all are taken or the deadline has
+    /// passed.
+    async fn work(&self, app: &App, caller: &SessionCaller, capacity: usize) {
         let mut running = FuturesUnordered::new();
         let mut yielded_at = Instant::now();
         while Instant::now() < self.deadline {
-            if running.len() < room
+            if running.len() < capacity
                 && let Some(call) = self.take()
             {
                 running.push(self.run_call(app, caller, call));
-                // Starts the call, and goes on with the calls that can.
+                // Starts the call, and continues those that can.
                 while let Poll::Ready(Some(())) = poll!(running.next()) {}
             } else {
                 let ended = timeout_at(self.deadline, running.next());
@@ -210,8 +208,10 @@ impl Batch {
         let taken = self.taken.load(Ordering::Relaxed);
         let calls = self.calls.iter().enumerate();
         calls.map(move |(index, call)| {
-            let missing = || Err(missing_outcome(index < taken, self.timeout.as_secs()));
-            let (response, error) = match call.outcome.get_or_init(missing) {
+            let outcome = call
+                .outcome
+                .get_or_init(|| Err(missing_outcome(index < taken, self.timeout.as_secs())));
+            let (response, error) = match outcome {
                 Ok(response) => (Some(response), response.error.as_deref()),
                 Err(reason) => (None, Some(reason.as_str())),
             };
@@ -225,7 +225,13 @@ impl Batch {
     }
 }
 
-/// Returns the reason why a call has no outcome after the deadline.
+/// Returns the number of calls that a worker may run at a time. The first workers take the remainder.
+fn worker_capacity(worker: usize, workers: usize) -> usize {
+    let rest = MAX_CONCURRENT_CALLS % workers;
+    MAX_CONCURRENT_CALLS / workers + usize::from(worker < rest)
+}
+
+/// Returns the reason why a call lacks an outcome after the deadline.
 fn missing_outcome(was_started: bool, seconds: u64) -> String {
     if was_started {
         format!(
@@ -247,15 +253,14 @@ async fn execute_one(
     let current = caller.current(app).await;
     let executed = match current.map_err(|cause| cause.to_string())? {
         Cow::Borrowed(caller) => {
-            let prepare = || async {
+            let initialized = tool.prepared.get_or_init(|| async {
                 let prepared = Box::pin(prepare(app, caller, tool)).await;
                 prepared.map_err(|cause| cause.to_string())
-            };
-            let prepared = tool.prepared.get_or_init(prepare).await;
-            let prepared = prepared.as_ref().map_err(Clone::clone)?;
+            });
+            let prepared = initialized.await.as_ref().map_err(Clone::clone)?;
             execute::execute_prepared(app, caller, slug, prepared, arguments).await
         }
-        // What the session permitted when the batch began holds no longer.
+        // What the session permitted at the start of the batch does not hold anymore.
         Cow::Owned(caller) => Box::pin(execute_changed(app, &caller, tool, arguments)).await,
     };
     let execution = executed.map_err(|cause| cause.to_string())?;
@@ -280,7 +285,7 @@ async fn execute_one(
     })
 }
 
-/// Executes a tool or a recipe of a session that has changed since the batch began.
+/// Executes a tool or a recipe of a session that has changed since the start of the batch.
 async fn execute_changed(
     app: &App,
     caller: &SessionCaller,

@@ -65,7 +65,7 @@ pub struct FoundTool {
     pub toolkit: String,
     /// The description.
     pub description: String,
-    /// The schema of the arguments; none for related tools.
+    /// The schema of the arguments; absent for related tools.
     pub input_schema: Option<Box<RawValue>>,
 }
 
@@ -80,7 +80,7 @@ pub struct ConnectionStatus {
     pub has_active_connection: bool,
     /// The account in use.
     pub connection_details: Value,
-    /// `PRIVATE` or `SHARED`; none without an account.
+    /// `PRIVATE` or `SHARED`; absent without an account.
     pub account_type: Option<&'static str>,
     /// The state as a sentence.
     pub status_message: String,

@@ -103,14 +103,12 @@ impl UseCaseResult {
         config: &Config,
     ) -> Self {
         let best = tools.first().map_or(0.0, |tool| tool.score);
-        let is_main = |(place, tool): &(usize, &RankedTool)| {
-            *place < MAX_MAIN_TOOLS && tool.score >= best * MAIN_SHARE
-        };
         let near = tools
             .iter()
             .filter(|tool| tool.score >= best * RELATED_SHARE);
-        let (main, related): (Vec<_>, Vec<_>) = near.enumerate().partition(is_main);
-        let slug = |(_, tool): &(usize, &RankedTool)| tool.found.tool.slug.to_string();
+        let (main, related): (Vec<_>, Vec<_>) = near
+            .enumerate()
+            .partition(|(index, tool)| *index < MAX_MAIN_TOOLS && tool.score >= best * MAIN_SHARE);
         let mut toolkits: Vec<String> = Vec::new();
         for (_, tool) in main.iter().chain(&related) {
             let toolkit = tool.found.release.slug.to_string();
@@ -121,8 +119,8 @@ impl UseCaseResult {
         Self {
             index,
             use_case: query.shown(),
-            primary_tool_slugs: main.iter().map(slug).collect(),
-            related_tool_slugs: related.iter().map(slug).collect(),
+            primary_tool_slugs: slugs(&main),
+            related_tool_slugs: slugs(&related),
             toolkits,
             reasoning: reasoning(&main),
             task_difficulty: difficulty(tools.first()),
@@ -136,6 +134,13 @@ impl UseCaseResult {
 }
 
 /// Says for each tool which words of the use case it matches, and in which fields.
+fn slugs(tools: &[(usize, &RankedTool)]) -> Vec<String> {
+    tools
+        .iter()
+        .map(|(_, tool)| tool.found.tool.slug.to_string())
+        .collect()
+}
+
 fn reasoning(main: &[(usize, &RankedTool)]) -> String {
     if main.is_empty() {
         return "No tool that the session permits has the words of the use case: say it in other \

@@ -27,7 +27,7 @@ pub(in crate::agents::recipes) struct StoredCall {
     run: String,
     /// Slug of the tool.
     pub tool: String,
-    /// Place of the call in the run, such as `send[2]`.
+    /// Path of the call in the run, such as `send[2]`.
     pub place: String,
     /// Log record of the execution; absent until the tool has ended, or if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub(in crate::agents::recipes) async fn calls_of(
     Ok(calls)
 }
 
-/// Returns the place of the newest call of a run.
+/// Returns the path of the newest call of a run.
 pub(in crate::agents::recipes) async fn newest_place(
     app: &App,
     project: &Project,

@@ -18,7 +18,7 @@ pub const MAX_LISTED_RUNS: u64 = 10;
 /// A call of a tool as responses show it.
 #[derive(Debug, Serialize)]
 pub struct CallView {
-    /// Place in the run: names of steps, and the positions of items in brackets.
+    /// Path in the run: names of steps, and the positions of items in brackets.
     pub step: String,
     /// Slug of the tool.
     pub tool_slug: String,
@@ -62,16 +62,21 @@ pub async fn newest_runs(
     Ok(app.store.find(&query).await?.records)
 }
 
-/// Returns a run of a user, as far as it has come. Fails if the user has no such run.
+/// Returns a run of a user, as far as it has come. Fails if the run does not exist or is of another user.
 pub async fn read(app: &App, project: &Project, user: &str, id: &RecipeRunId) -> Result<RunView> {
     let owner = project.id.as_str();
-    let found = app.store.get::<RecipeRun>(owner, id.as_str()).await?;
-    let found = found.filter(|run| run.body.user_id == user);
-    let run = found.ok_or_else(|| errors::recipe_run_not_found(id))?;
+    let run = app
+        .store
+        .get::<RecipeRun>(owner, id.as_str())
+        .await?
+        .filter(|run| run.body.user_id == user)
+        .ok_or_else(|| errors::recipe_run_not_found(id))?;
     let seal = RunSeal::new(app, owner).await?;
-    let result = run.body.result.as_ref();
-    let result = result.map(|result| seal.open::<RecipeRun, _>(&run.id, "result", result));
-    let RunResult { output, error } = result.transpose()?.unwrap_or_default();
+    let sealed = run.body.result.as_ref();
+    let RunResult { output, error } = sealed
+        .map(|result| seal.open::<RecipeRun, _>(&run.id, "result", result))
+        .transpose()?
+        .unwrap_or_default();
     let mut steps = Vec::new();
     for call in calls_of(app, owner, &run.id).await? {
         let result = seal.call_result(&call)?;

@@ -1,6 +1,6 @@
 //! The functions of the host that scripts call.
 
-use base64::{DecodeError, Engine, engine::general_purpose::STANDARD as BASE64};
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -28,9 +28,12 @@ async fn parse<T: DeserializeOwned + Send + 'static>(
     arguments: Bytes,
 ) -> Result<T> {
     let size = arguments.len();
-    let parse = move || serde_json::from_value(json::parse(&arguments)?);
-    let turns = &app.large_work;
-    let parsed: serde_json::Result<T> = turns.run(&caller.project.tenant, size, parse).await?;
+    let parsed: serde_json::Result<T> = app
+        .large_work
+        .run(&caller.project.tenant, size, move || {
+            serde_json::from_value(json::parse(&arguments)?)
+        })
+        .await?;
     parsed.map_err(|cause| errors::arguments_invalid(function, cause.to_string()))
 }
 
@@ -116,7 +119,7 @@ struct UploadCall {
     content: String,
 }
 
-/// A file of the project. Its members are those that arguments of tools need, and the link.
+/// A file of the project. Its fields are those that arguments of tools need, and the link.
 #[derive(Serialize)]
 struct Uploaded {
     s3key: String,
@@ -132,8 +135,9 @@ pub(super) async fn upload_file(
     arguments: Bytes,
 ) -> Result<Bytes> {
     let call: UploadCall = parse(app, caller, "upload_file", arguments).await?;
-    let invalid = |cause: DecodeError| errors::arguments_invalid("upload_file", cause.to_string());
-    let bytes = BASE64.decode(call.content).map_err(invalid)?;
+    let bytes = BASE64
+        .decode(call.content)
+        .map_err(|cause| errors::arguments_invalid("upload_file", cause.to_string()))?;
     let made = NewFile {
         toolkit: ORIGIN_TOOLKIT,
         tool: ORIGIN_TOOL,
