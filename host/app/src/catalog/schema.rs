@@ -146,18 +146,8 @@ impl Schema {
         }
         let (text, slot) = (self.text.clone(), self.slot.clone());
         let compiled = tokio::task::spawn_blocking(move || {
-<<<<<<< HEAD
-            let unusable = |cause: &dyn fmt::Display| {
-                errors::unavailable(format!("a schema cannot be used: {cause}"))
-            };
-            let schema =
-                serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
-            let check = compile(&schema).map_err(|cause| unusable(&cause))?;
-=======
             let schema = serde_json::from_str(text.read()?.get()).map_err(unusable)?;
             let check = compile(&schema).map_err(unusable)?;
-            let weight = check.weight();
->>>>>>> w1
             let loaded = Arc::new(CompiledSchema::new(check));
             slot.keep(loaded.clone());
             Ok(loaded)
