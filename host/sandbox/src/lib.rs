@@ -30,6 +30,7 @@ mod observer;
 mod outcome;
 mod program;
 mod schedule;
+mod secret;
 mod settings;
 mod sign;
 mod toolkit;
@@ -70,7 +71,7 @@ pub use engine::{
     install::{InstallError, Installed},
     open_page_map,
 };
-pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
+pub use grant::{Credential, Grant, GrantError};
 pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest, WebhookSecret};
 pub use limits::Limits;
 pub use outcome::{
@@ -84,6 +85,7 @@ pub use schedule::{
     admission::call_shares,
     limiter::{Reservation, memory_shares},
 };
+pub use secret::{MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 pub use settings::{Allocator, Clock, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
 pub use toolkit::{
