@@ -17,7 +17,6 @@ use std::{
     io,
     path::Path,
     process::{Output, Stdio},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -29,6 +28,7 @@ use tokio::{
     time::timeout,
 };
 
+pub use crate::limits::ChildLimits;
 pub use syscalls::restrict;
 
 use crate::Reservation;
@@ -45,28 +45,6 @@ const ARENA_RESERVE: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "65536");
 const MIN_OUTPUT_ROOM: usize = 64 << 10;
 /// Maximum number of open files, which are its standard streams.
 const MAX_OPEN_FILES: u64 = 16;
-
-/// Limits of a child process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChildLimits {
-    /// Maximum processor time, in seconds.
-    pub cpu_seconds: u64,
-    /// Maximum wall-clock time.
-    pub wall: Duration,
-    /// Maximum writable memory, in bytes.
-    pub memory: u64,
-}
-
-impl Default for ChildLimits {
-    /// Returns the limits for compiling a component.
-    fn default() -> Self {
-        Self {
-            cpu_seconds: 60,
-            wall: Duration::from_secs(120),
-            memory: 2 << 30,
-        }
-    }
-}
 
 /// A program that runs as a child process.
 #[derive(Debug, Clone, Copy)]

@@ -29,6 +29,7 @@ mod limits;
 mod observer;
 mod outcome;
 mod program;
+mod refusal;
 mod schedule;
 mod secret;
 mod settings;
@@ -63,24 +64,25 @@ use toolkit::imports::{http, webhook::WebhookSecrets};
 
 pub use digest::{Digest, InvalidDigest};
 pub use engine::{
-    MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES,
-    check::{
-        MAX_COMPONENT_BYTES, MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available,
-    },
+    check::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available},
     compile::compile_child,
-    install::{InstallError, Installed},
+    error::InstallError,
+    install::Installed,
     open_page_map,
 };
 pub use grant::{Credential, Grant, GrantError};
 pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest, WebhookSecret};
-pub use limits::Limits;
+pub use limits::{
+    Limits, MAX_COMPONENT_BYTES, MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES,
+};
 pub use outcome::{
-    Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, Refusal,
-    RequestRecord, RequestSpan, Usage, kind,
+    Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, RequestRecord,
+    RequestSpan, Usage, kind,
 };
 pub use program::{
     FileChange, Preparation, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile,
 };
+pub use refusal::Refusal;
 pub use schedule::{
     admission::call_shares,
     limiter::{Reservation, memory_shares},

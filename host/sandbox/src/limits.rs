@@ -1,6 +1,19 @@
-//! Limits of one call.
+//! Limits of calls, components and child processes.
 
 use std::time::Duration;
+
+/// Maximum size of a component, in bytes. A component that embeds Python has 18 MB; the rest is for
+/// the content of the toolkit.
+pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
+/// Maximum number of core instances of one component. Components that embed interpreters need
+/// several; a component that needs more is treated as an attack.
+pub const MAX_CORE_INSTANCES: u32 = 32;
+/// Maximum number of memories of one component. See [`MAX_CORE_INSTANCES`].
+pub const MAX_MEMORIES: u32 = 4;
+/// Maximum number of tables of one component. See [`MAX_CORE_INSTANCES`].
+pub const MAX_TABLES: u32 = 20;
+/// Maximum number of elements of one table.
+pub const MAX_TABLE_ELEMENTS: usize = 20_000;
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
@@ -137,6 +150,28 @@ impl Default for Limits {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_secs(15),
             exchange: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Limits of a child process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChildLimits {
+    /// Maximum processor time, in seconds.
+    pub cpu_seconds: u64,
+    /// Maximum wall-clock time.
+    pub wall: Duration,
+    /// Maximum writable memory, in bytes.
+    pub memory: u64,
+}
+
+impl Default for ChildLimits {
+    /// Returns the limits for compiling a component.
+    fn default() -> Self {
+        Self {
+            cpu_seconds: 60,
+            wall: Duration::from_secs(120),
+            memory: 2 << 30,
         }
     }
 }

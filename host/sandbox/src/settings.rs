@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::child::ChildLimits;
+use crate::limits::ChildLimits;
 
 /// Settings for the guests of this node.
 #[derive(Clone)]

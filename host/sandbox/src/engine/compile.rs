@@ -21,10 +21,11 @@ use bytes::Bytes;
 use rustix::process::Signal;
 use wasmtime::Engine;
 
-use super::{check::MAX_COMPONENT_BYTES, config, program_config};
+use super::{config, error::InstallError, program_config};
 use crate::{
-    COMPILE_ARG, Compiler, InstallError,
-    child::{self, ChildLimits, ChildProgram},
+    COMPILE_ARG, Compiler,
+    child::{self, ChildProgram},
+    limits::{ChildLimits, MAX_COMPONENT_BYTES},
     trace::one_line,
 };
 

@@ -8,12 +8,17 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
 use super::{
-    MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES, Runtime,
+    Runtime,
     cache::Cache,
-    check::{self, Checked, MAX_COMPONENT_BYTES},
+    check::{self, Checked},
     compile,
+    error::InstallError,
 };
-use crate::{Compiler, Digest, child::ChildLimits, toolkit::abi::v1::Toolkit};
+use crate::{
+    Compiler, Digest,
+    limits::{ChildLimits, MAX_COMPONENT_BYTES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
+    toolkit::abi::v1::Toolkit,
+};
 
 /// Component that can be called.
 #[derive(Debug, Clone)]
@@ -28,24 +33,6 @@ pub struct Installed {
     pub artifact_size: u64,
     /// Imports of the component in order, for example `toolhost:toolkit/http@1.0.0`.
     pub imports: Vec<String>,
-}
-
-/// Reason that a component was not installed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InstallError {
-    /// The component is broken or uses unsupported features. Each problem is one line.
-    #[error("the component was refused: {}", .0.join("; "))]
-    Refused(Vec<String>),
-    /// The component is larger than [`MAX_COMPONENT_BYTES`].
-    #[error("the component is larger than {} MiB", MAX_COMPONENT_BYTES >> 20)]
-    TooLarge,
-    /// The component is valid, but its content or the time or memory to compile it exceeds a limit.
-    /// Each exceeded limit is one line.
-    #[error("the component exceeds a limit: {}", .0.join("; "))]
-    PastLimit(Vec<String>),
-    /// This node lacks something that the installation needs.
-    #[error("{0}")]
-    Unavailable(String),
 }
 
 /// Checks a component, compiles it if it is not compiled yet, and stores the compiled form.

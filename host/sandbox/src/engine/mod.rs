@@ -7,11 +7,10 @@
 pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod compile;
+pub(crate) mod error;
 pub(crate) mod install;
 pub(crate) mod library;
 mod runtime;
 
-pub use runtime::{
-    MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES, open_page_map,
-};
+pub use runtime::open_page_map;
 pub(crate) use runtime::{Runtime, config, program_config};

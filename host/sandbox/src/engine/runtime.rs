@@ -16,19 +16,9 @@ use wasmtime::{
 
 use crate::{
     Allocator, Settings,
-    limits::Limits,
+    limits::{Limits, MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
     toolkit::{State, abi, imports},
 };
-
-/// Maximum number of core instances of one component. Components that embed interpreters need
-/// several; a component that needs more is treated as an attack.
-pub const MAX_CORE_INSTANCES: u32 = 32;
-/// Maximum number of memories of one component. See [`MAX_CORE_INSTANCES`].
-pub const MAX_MEMORIES: u32 = 4;
-/// Maximum number of tables of one component. See [`MAX_CORE_INSTANCES`].
-pub const MAX_TABLES: u32 = 20;
-/// Maximum number of elements of one table.
-pub const MAX_TABLE_ELEMENTS: usize = 20_000;
 
 /// Native stack available to WebAssembly code, in bytes.
 const WASM_STACK: usize = 512 << 10;

@@ -10,10 +10,10 @@ use gate::{Busy, Capacity, Pool, Shares};
 use wasmtime::{ResourceLimiter, Result};
 
 use super::meter::Meter;
-use crate::{Refusal, engine};
+use crate::{Refusal, limits};
 
 /// Maximum number of elements of all tables of a guest together.
-const MAX_ALL_TABLE_ELEMENTS: usize = 2 * engine::MAX_TABLE_ELEMENTS;
+const MAX_ALL_TABLE_ELEMENTS: usize = 2 * limits::MAX_TABLE_ELEMENTS;
 /// Number of failed attempts to grow after which a guest is ended, because it does nothing else.
 const MAX_FAILED_GROWS: u32 = 100;
 /// Part of the node's memory that a tenant takes whenever it is free.
@@ -177,7 +177,7 @@ impl ResourceLimiter for Limiter {
         let sum = self
             .table_elements
             .saturating_add(desired.saturating_sub(current));
-        let over = desired > engine::MAX_TABLE_ELEMENTS || sum > MAX_ALL_TABLE_ELEMENTS;
+        let over = desired > limits::MAX_TABLE_ELEMENTS || sum > MAX_ALL_TABLE_ELEMENTS;
         if over || maximum.is_some_and(|maximum| desired > maximum) {
             return self.refuse_growth(MemoryRefusal::Guest);
         }
@@ -186,15 +186,15 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        engine::MAX_CORE_INSTANCES as usize
+        limits::MAX_CORE_INSTANCES as usize
     }
 
     fn tables(&self) -> usize {
-        engine::MAX_TABLES as usize
+        limits::MAX_TABLES as usize
     }
 
     fn memories(&self) -> usize {
-        engine::MAX_MEMORIES as usize
+        limits::MAX_MEMORIES as usize
     }
 }
 
@@ -268,17 +268,17 @@ mod tests {
         let mut limiter = limiter(&node, 0);
         assert!(
             !limiter
-                .table_growing(0, engine::MAX_TABLE_ELEMENTS + 1, None)
+                .table_growing(0, limits::MAX_TABLE_ELEMENTS + 1, None)
                 .unwrap()
         );
         assert!(
             limiter
-                .table_growing(0, engine::MAX_TABLE_ELEMENTS, None)
+                .table_growing(0, limits::MAX_TABLE_ELEMENTS, None)
                 .unwrap()
         );
         assert!(
             limiter
-                .table_growing(0, engine::MAX_TABLE_ELEMENTS, None)
+                .table_growing(0, limits::MAX_TABLE_ELEMENTS, None)
                 .unwrap()
         );
         assert!(!limiter.table_growing(0, 1, None).unwrap());

@@ -11,18 +11,13 @@ mod survey;
 
 use manifest::Manifest;
 
-use crate::{
-    InstallError,
-    trace::{cut, one_line},
-};
+use super::error::InstallError;
+use crate::trace::{cut, one_line};
 use survey::Survey;
 
 pub use imports::{import_advice, is_import_available};
 pub use survey::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS};
 
-/// Maximum size of a component, in bytes. A component that embeds Python has 18 MB; the rest is for
-/// the content of the toolkit.
-pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Maximum number of problems to list one by one.
 const MAX_LISTED_PROBLEMS: usize = 50;
 

@@ -6,8 +6,7 @@ use wasmparser::{
 
 use super::imports::{import_advice, is_import_available};
 use crate::{
-    engine::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
-    limits::Limits,
+    limits::{Limits, MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
     toolkit::abi::v1::ENTRY_INTERFACE,
     trace::cut,
 };

@@ -9,8 +9,8 @@ use super::{
     *,
 };
 use crate::{
-    engine::{MAX_CORE_INSTANCES, MAX_MEMORIES},
     guest,
+    limits::{MAX_CORE_INSTANCES, MAX_MEMORIES},
     toolkit::abi::v1::ENTRY_INTERFACE,
 };
 
