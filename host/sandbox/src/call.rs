@@ -19,6 +19,7 @@ use crate::{
     engine::{Runtime, library::Loaded},
     failure::{self, over_size},
     observer::Observer,
+    redact::Redactor,
     schedule::{
         admission::Permit,
         limiter::{Limiter, Reservation},
@@ -35,7 +36,6 @@ use crate::{
             http::{LazyOutgoing, Node, OutgoingParts},
             webhook::{self, WebhookSecrets},
         },
-        redact::Redactor,
     },
 };
 

@@ -15,7 +15,8 @@
 //! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
 //! (`outcome`, `failure`, `trace`). The folders: `engine` turns bytes into machine code, `schedule`
 //! decides who may run, `toolkit` is what a guest can reach, `program` runs programs of the host on
-//! untrusted input, `child` confines processes, `sign` signs requests and `cassette` records calls.
+//! untrusted input, `child` confines processes, `sign` signs requests, `redact` removes secrets from
+//! what a guest reads and `cassette` records calls.
 
 mod call;
 pub mod cassette;
@@ -29,6 +30,7 @@ mod limits;
 mod observer;
 mod outcome;
 mod program;
+mod redact;
 mod refusal;
 mod schedule;
 mod secret;
@@ -82,6 +84,7 @@ pub use outcome::{
 pub use program::{
     FileChange, Preparation, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile,
 };
+pub use redact::STEPS_PER_BYTE;
 pub use refusal::Refusal;
 pub use schedule::{
     admission::call_shares,
@@ -90,12 +93,9 @@ pub use schedule::{
 pub use secret::{MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 pub use settings::{Allocator, Clock, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
-pub use toolkit::{
-    imports::{
-        http::MAX_PARTS,
-        webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES, STANDARD_WEBHOOKS_PREFIX},
-    },
-    redact::STEPS_PER_BYTE,
+pub use toolkit::imports::{
+    http::MAX_PARTS,
+    webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES, STANDARD_WEBHOOKS_PREFIX},
 };
 pub use trace_context::{RunTrace, SpanContext, SpanId, TraceId};
 

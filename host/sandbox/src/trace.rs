@@ -8,7 +8,7 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::{Level, Limits, LogLine, RequestRecord, RequestSpan, toolkit::redact::Redactor};
+use crate::{Level, Limits, LogLine, RequestRecord, RequestSpan, redact::Redactor};
 
 /// Maximum length of a line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 16 << 10;

@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::toolkit::redact::Redactor;
+use crate::redact::Redactor;
 
 /// Byte content. It is serialized as `{"json": …}` if it is a JSON object or list, as a string if
 /// it is other text, and as `{"base64": "…"}` otherwise.

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::{Content, Interaction, RequestError};
 use crate::{
     Action, File, Inbound,
+    redact::Redactor,
     toolkit::{
         abi::v1::webhook::{self, Algorithm},
         imports::webhook as signing,
-        redact::Redactor,
     },
 };
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::Content;
 use crate::{
     Digest,
-    toolkit::{abi::v1::http, imports::blob::Files, redact::Redactor},
+    redact::Redactor,
+    toolkit::{abi::v1::http, imports::blob::Files},
 };
 
 /// Request and its result: a response or an error.

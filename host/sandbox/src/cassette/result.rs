@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Content;
-use crate::{Digest, Failure, Outcome, Output, toolkit::redact::Redactor};
+use crate::{Digest, Failure, Outcome, Output, redact::Redactor};
 
 /// Result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

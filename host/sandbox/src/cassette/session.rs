@@ -6,10 +6,12 @@ use manifest::cases;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Cassette, Content, Import, Interaction, Request, SignedMessage, Verification};
-use crate::toolkit::{
-    abi::v1::{http, webhook},
-    imports::blob::Files,
+use crate::{
     redact::Redactor,
+    toolkit::{
+        abi::v1::{http, webhook},
+        imports::blob::Files,
+    },
 };
 
 /// Size of one recorded import in addition to its content, in bytes.

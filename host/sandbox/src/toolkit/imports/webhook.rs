@@ -23,13 +23,13 @@ use crate::{
     Action, Failure, MAX_SECRETS, Output, Policy, Secret,
     cassette::SignedMessage,
     failure,
+    redact::{Redactor, StepsExhausted, replace_ranges},
     toolkit::{
         State,
         abi::v1::{
             types::ToolError,
             webhook::{Algorithm, Error, Host},
         },
-        redact::{Redactor, StepsExhausted},
     },
 };
 
@@ -234,9 +234,7 @@ fn redacted_bytes(
     })?;
     Ok(match ranges.as_slice() {
         [] => bytes,
-        ranges => crate::toolkit::redact::replace_ranges(&bytes, ranges)
-            .into_owned()
-            .into(),
+        ranges => replace_ranges(&bytes, ranges).into_owned().into(),
     })
 }
 

@@ -238,7 +238,7 @@ mod tests {
             let (url, _) = placed(placement.clone(), "https://a.example/~c~");
             let found = secrets(&credential(placement));
             let sent = url.rsplit(['/', '=']).next().unwrap();
-            let redactor = crate::toolkit::redact::Redactor::new(&found);
+            let redactor = crate::redact::Redactor::new(&found);
             assert!(
                 redactor.may_contain_secret(STANDARD.encode(format!("x{sent}")).as_bytes()),
                 "{url}"

@@ -14,11 +14,11 @@ use percent_encoding::percent_decode_str;
 use super::{HttpResult, credential, error, exchange::Received, outgoing::Outgoing};
 use crate::{
     Credential, MAX_SECRET_BYTES, MAX_SECRETS,
+    redact::{self, Redactor},
     schedule::{limiter::Reservation, scheduler::AbortOnDrop},
     toolkit::{
         abi::v1::http::{Error, Response},
         imports::blob::Files,
-        redact::{self, Redactor},
     },
 };
 
