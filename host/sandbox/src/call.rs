@@ -16,6 +16,7 @@ use wasmtime::{Store, UpdateDeadline};
 use crate::{
     Action, Call, Clock, Event, Failure, File, Inbound, Limits, Outcome, Output, Refusal,
     cassette::CassetteSession,
+    contract::v1::types,
     engine::{Runtime, library::Loaded},
     failure::{self, over_size},
     observer::Observer,
@@ -30,7 +31,6 @@ use crate::{
     },
     toolkit::{
         State,
-        abi::v1::types,
         imports::{
             blob::Files,
             http::{LazyOutgoing, Node, OutgoingParts},

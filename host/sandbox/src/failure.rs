@@ -8,16 +8,14 @@ use wasmtime::{Trap, WasmBacktrace};
 
 use crate::{
     Cause, Failure, Limits,
+    contract::v1::{http, types::ToolError},
     outcome::kind,
     schedule::{
         limiter::{Limiter, MemoryRefusal},
         meter::MAX_HELD_UP,
         scheduler::Stopped,
     },
-    toolkit::{
-        State,
-        abi::v1::{http, types::ToolError},
-    },
+    toolkit::State,
     trace::{cut, one_line},
 };
 

@@ -13,14 +13,15 @@
 //!
 //! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. The modules at
 //! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
-//! (`outcome`, `failure`, `trace`). The folders: `engine` turns bytes into machine code, `schedule`
-//! decides who may run, `toolkit` is what a guest can reach, `program` runs programs of the host on
-//! untrusted input, `child` confines processes, `sign` signs requests, `redact` removes secrets from
-//! what a guest reads and `cassette` records calls.
+//! (`outcome`, `failure`, `trace`). The folders: `contract` has the types of the contract, `engine`
+//! turns bytes into machine code, `schedule` decides who may run, `toolkit` is what a guest can reach,
+//! `program` runs programs of the host on untrusted input, `child` confines processes, `sign` signs
+//! requests, `redact` removes secrets from what a guest reads and `cassette` records calls.
 
 mod call;
 pub mod cassette;
 pub mod child;
+mod contract;
 mod digest;
 mod engine;
 mod failure;

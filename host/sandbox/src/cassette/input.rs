@@ -6,11 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Content, Interaction, RequestError};
 use crate::{
     Action, File, Inbound,
+    contract::v1::webhook::{self, Algorithm},
     redact::Redactor,
-    toolkit::{
-        abi::v1::webhook::{self, Algorithm},
-        imports::webhook as signing,
-    },
+    toolkit::imports::webhook as signing,
 };
 
 /// Action that a toolkit was asked to perform.

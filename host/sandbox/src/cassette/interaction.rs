@@ -4,11 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Content;
-use crate::{
-    Digest,
-    redact::Redactor,
-    toolkit::{abi::v1::http, imports::blob::Files},
-};
+use crate::{Digest, contract::v1::http, redact::Redactor, toolkit::imports::blob::Files};
 
 /// Request and its result: a response or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

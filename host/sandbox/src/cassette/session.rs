@@ -7,11 +7,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Cassette, Content, Import, Interaction, Request, SignedMessage, Verification};
 use crate::{
+    contract::v1::{http, webhook},
     redact::Redactor,
-    toolkit::{
-        abi::v1::{http, webhook},
-        imports::blob::Files,
-    },
+    toolkit::imports::blob::Files,
 };
 
 /// Size of one recorded import in addition to its content, in bytes.

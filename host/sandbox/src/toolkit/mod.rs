@@ -1,5 +1,5 @@
-//! Everything that a guest can reach: the contract (`abi`), the host functions behind it
-//! (`imports`), and their data (`state`).
+//! Everything that a guest can reach: the host functions behind the contract (`imports`) with their
+//! data (`state`), and how a component is linked to them (`abi`).
 
 pub(crate) mod abi;
 pub(crate) mod imports;

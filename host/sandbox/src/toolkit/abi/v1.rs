@@ -1,4 +1,4 @@
-//! Generated types, linker functions and the three exports of `toolhost:toolkit@1.0.0`.
+//! Imports and the three exports of `toolhost:toolkit@1.0.0`, resolved for a component.
 
 use std::marker::PhantomData;
 
@@ -10,27 +10,14 @@ use wasmtime::{
     },
 };
 
-use crate::toolkit::State;
-
-mod bindings {
-    wasmtime::component::bindgen!({
-        path: "../../toolkit-sdk/wit/v1",
-        world: "toolkit",
-        imports: {
-            "toolhost:toolkit/http.send": async | trappable,
-            "toolhost:toolkit/http.send-all": async | trappable,
-            "toolhost:toolkit/clock.sleep": async | trappable,
-            default: trappable,
-        },
-        exports: { default: async },
-    });
-}
-
-pub(crate) use bindings::toolhost::toolkit::{
-    blob, clock, http, log, random, state, types, webhook,
+use crate::{
+    contract::v1::{
+        blob, clock, http, log, random, state,
+        types::{Context, Inbound, Polled, Received, ToolError},
+        webhook,
+    },
+    toolkit::State,
 };
-
-use types::{Context, Inbound, Polled, Received, ToolError};
 
 /// Interface that every toolkit exports.
 pub(crate) const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";

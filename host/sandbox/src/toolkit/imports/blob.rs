@@ -9,12 +9,10 @@ use wasmtime::Result;
 
 use crate::{
     Digest, File, Limits,
+    contract::v1::blob::{Error, Host, Info},
     failure::memory_busy,
     schedule::limiter::Reservation,
-    toolkit::{
-        State,
-        abi::v1::blob::{Error, Host, Info},
-    },
+    toolkit::State,
     trace::cut,
 };
 

@@ -10,7 +10,8 @@ use wasmtime::Result;
 use crate::{
     Clock,
     cassette::{CassetteSession, Nondeterminism},
-    toolkit::{State, abi::v1::clock::Host},
+    contract::v1::clock::Host,
+    toolkit::State,
 };
 
 /// Time beyond the end of a call that a sleep may last. A guest that oversleeps is then always

@@ -4,10 +4,8 @@ use wasmtime::Result;
 
 use crate::{
     Level,
-    toolkit::{
-        State,
-        abi::v1::log::{self, Host},
-    },
+    contract::v1::log::{self, Host},
+    toolkit::State,
 };
 
 impl Host for State {

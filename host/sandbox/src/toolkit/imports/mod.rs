@@ -13,6 +13,6 @@ mod state;
 pub(crate) mod wasi;
 pub(crate) mod webhook;
 
-use crate::toolkit::{State, abi::v1};
+use crate::{contract::v1, toolkit::State};
 
 impl v1::types::Host for State {}

@@ -2,7 +2,7 @@
 
 use wasmtime::Result;
 
-use crate::toolkit::{State, abi::v1::random::Host};
+use crate::{contract::v1::random::Host, toolkit::State};
 
 /// Maximum number of bytes for one call.
 pub(super) const MAX_RANDOM_BYTES: u32 = 64 << 10;

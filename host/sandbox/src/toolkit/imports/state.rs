@@ -2,7 +2,7 @@
 
 use wasmtime::Result;
 
-use crate::toolkit::{State, abi::v1::state::Host};
+use crate::{contract::v1::state::Host, toolkit::State};
 
 const MAX_KEYS: usize = 128;
 const MAX_KEY_BYTES: usize = 256;

@@ -22,15 +22,13 @@ use wasmtime::Result;
 use crate::{
     Action, Failure, MAX_SECRETS, Output, Policy, Secret,
     cassette::SignedMessage,
+    contract::v1::{
+        types::ToolError,
+        webhook::{Algorithm, Error, Host},
+    },
     failure,
     redact::{Redactor, StepsExhausted, replace_ranges},
-    toolkit::{
-        State,
-        abi::v1::{
-            types::ToolError,
-            webhook::{Algorithm, Error, Host},
-        },
-    },
+    toolkit::State,
 };
 
 /// Maximum size of a message, in bytes: a request body and what a provider signs with it.

@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded;
 
 use super::error;
-use crate::{Credential, Secret, Signing, toolkit::abi::v1::http::Error};
+use crate::{Credential, Secret, Signing, contract::v1::http::Error};
 
 /// Characters that are not escaped in a path segment.
 const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC

@@ -24,11 +24,9 @@ use super::{
 };
 use crate::{
     Clock, Credential, RequestSpan, Secret, SignatureStamp,
+    contract::v1::http::{Error, Request},
     schedule::limiter::{BodyMemory, Reservation},
-    toolkit::{
-        abi::v1::http::{Error, Request},
-        imports::{blob::Files, clock},
-    },
+    toolkit::imports::{blob::Files, clock},
 };
 
 /// Maximum number of redirects for one request.

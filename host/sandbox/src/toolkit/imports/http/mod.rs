@@ -28,12 +28,9 @@ pub(crate) use proxy::send_proxy_request;
 
 use crate::{
     cassette::{self, CassetteSession},
+    contract::v1::http::{Error, Host, Request, Response},
     schedule::{meter::Meter, scheduler::AbortOnDrop},
-    toolkit::{
-        State,
-        abi::v1::http::{Error, Host, Request, Response},
-        imports::blob::Files,
-    },
+    toolkit::{State, imports::blob::Files},
 };
 
 type HttpResult = std::result::Result<Response, Error>;

@@ -13,8 +13,8 @@ use tokio::{
 use super::error;
 use crate::{
     Grant, Limits, Policy, RunTrace, Secret,
+    contract::v1::http::Error,
     schedule::limiter::{NodeMemory, Reservation},
-    toolkit::abi::v1::http::Error,
     trace::Trace,
 };
 

@@ -10,14 +10,12 @@ use url::form_urlencoded;
 use super::error;
 use crate::{
     Limits,
-    sign::is_form,
-    toolkit::{
-        abi::v1::{
-            blob,
-            http::{self, Error},
-        },
-        imports::blob::Files,
+    contract::v1::{
+        blob,
+        http::{self, Error},
     },
+    sign::is_form,
+    toolkit::imports::blob::Files,
 };
 
 /// Maximum number of parts of a multipart body. The HTTP library puts each part into the one before,

@@ -15,12 +15,11 @@ use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::{Node, Outgoing, OutgoingParts, credential, error, rules};
 use crate::{
-    File, Level, Outcome, ProxyRequest, ProxyResponse, failure,
+    File, Level, Outcome, ProxyRequest, ProxyResponse,
+    contract::v1::http::{Body, Content, Request},
+    failure,
     observer::Observer,
-    toolkit::{
-        abi::v1::http::{Body, Content, Request},
-        imports::blob::Files,
-    },
+    toolkit::imports::blob::Files,
 };
 
 /// Id of the body among the files of the request.

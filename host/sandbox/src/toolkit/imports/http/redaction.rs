@@ -14,12 +14,10 @@ use percent_encoding::percent_decode_str;
 use super::{HttpResult, credential, error, exchange::Received, outgoing::Outgoing};
 use crate::{
     Credential, MAX_SECRET_BYTES, MAX_SECRETS,
+    contract::v1::http::{Error, Response},
     redact::{self, Redactor},
     schedule::{limiter::Reservation, scheduler::AbortOnDrop},
-    toolkit::{
-        abi::v1::http::{Error, Response},
-        imports::blob::Files,
-    },
+    toolkit::imports::blob::Files,
 };
 
 /// Maximum size of a response to search for secrets on the caller's thread, in bytes.

@@ -9,7 +9,7 @@ use net::{
 use super::error;
 use crate::{
     Policy,
-    toolkit::abi::v1::http::Error,
+    contract::v1::http::Error,
     trace::{cut, one_line},
 };
 
