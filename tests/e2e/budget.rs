@@ -271,7 +271,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     ),
     (
         "Files that an execution creates",
-        "host/sandbox/src/toolkit/imports/blob.rs files_are_limited_in_number_and_size",
+        "host/sandbox/src/files.rs files_are_limited_in_number_and_size",
     ),
     (
         "Component",

@@ -19,6 +19,7 @@ use crate::{
     contract::v1::types,
     engine::{Runtime, library::Loaded},
     failure::{self, over_size},
+    files::Files,
     observer::Observer,
     redact::Redactor,
     schedule::{
@@ -31,11 +32,8 @@ use crate::{
     },
     toolkit::{
         State,
-        imports::{
-            blob::Files,
-            http::{LazyOutgoing, Node, OutgoingParts},
-            webhook::{self, WebhookSecrets},
-        },
+        imports::http::{LazyOutgoing, Node, OutgoingParts},
+        webhook_secrets::{self, WebhookSecrets},
     },
 };
 
@@ -251,7 +249,16 @@ async fn run_guest(
             state: std::mem::take(&mut store.data_mut().guest_state),
         },
         Err(cause) if cause.is::<wasmtime::PoolConcurrencyLimitError>() => GuestEnd::NoSlot,
-        Err(cause) => GuestEnd::Failed(failure::from_engine_error(&cause, store.data(), limits)),
+        Err(cause) => {
+            let state = store.data();
+            GuestEnd::Failed(failure::from_engine_error(
+                &cause,
+                &state.limiter,
+                &state.meter,
+                state.instantiated,
+                limits,
+            ))
+        }
     }
 }
 
@@ -306,10 +313,10 @@ async fn invoke(
             let redactor = store.data().trace.redactor();
             output
                 .map_err(|error| {
-                    failure::from_tool_error(webhook::redacted_error(error, &redactor))
+                    failure::from_tool_error(webhook_secrets::redacted_error(error, &redactor))
                 })
                 .and_then(|received| receive_output(received, limits))
-                .and_then(|output| webhook::redacted(output, &redactor))
+                .and_then(|output| webhook_secrets::redacted(output, &redactor))
         }
     })
 }

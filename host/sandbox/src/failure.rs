@@ -12,10 +12,9 @@ use crate::{
     outcome::kind,
     schedule::{
         limiter::{Limiter, MemoryRefusal},
-        meter::MAX_HELD_UP,
+        meter::{MAX_HELD_UP, Meter},
         scheduler::Stopped,
     },
-    toolkit::State,
     trace::{cut, one_line},
 };
 
@@ -77,16 +76,22 @@ pub(crate) fn from_stopped(stopped: &Stopped, max_wall: Duration) -> Failure {
 }
 
 /// Creates the failure of a guest that the engine ended.
-pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: Limits) -> Failure {
+pub(crate) fn from_engine_error(
+    cause: &wasmtime::Error,
+    limiter: &Limiter,
+    meter: &Meter,
+    instantiated: bool,
+    limits: Limits,
+) -> Failure {
     tracing::debug!(cause = format!("{cause:#}"), "a guest was ended");
-    if state.exceeded_host_calls() {
+    if meter.host_calls() > limits.host_calls {
         return limit(
             kind::HOST_CALLS,
             format!("the tool made more than {} host calls", limits.host_calls),
         );
     }
     let Limits { memory, cpu, .. } = limits;
-    if let Some(failure) = from_trap(cause, &state.limiter, state.instantiated, memory, cpu) {
+    if let Some(failure) = from_trap(cause, limiter, instantiated, memory, cpu) {
         return failure;
     }
     if let Some(exit) = cause.downcast_ref::<wasmtime_wasi::I32Exit>() {
@@ -97,7 +102,7 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
     }
     let text = innermost(cause);
     // Without a guest frame on the stack, the host could not read the result.
-    let in_guest = !state.instantiated || cause.is::<WasmBacktrace>();
+    let in_guest = !instantiated || cause.is::<WasmBacktrace>();
     match (text.contains("fuel allocated for hostcalls"), in_guest) {
         (true, false) => over_size(limits),
         (true, true) => limit(

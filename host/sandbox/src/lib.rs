@@ -25,6 +25,7 @@ mod contract;
 mod digest;
 mod engine;
 mod failure;
+mod files;
 mod grant;
 mod input;
 mod limits;
@@ -40,6 +41,7 @@ mod sign;
 mod toolkit;
 mod trace;
 mod trace_context;
+mod webhook_signature;
 
 #[cfg(test)]
 #[path = "../tests/guest/mod.rs"]
@@ -63,7 +65,7 @@ use schedule::{
     admission::CallScheduler, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
     ticker::Ticker,
 };
-use toolkit::imports::{http, webhook::WebhookSecrets};
+use toolkit::{imports::http, webhook_secrets::WebhookSecrets};
 
 pub use digest::{Digest, InvalidDigest};
 pub use engine::{
@@ -94,11 +96,12 @@ pub use schedule::{
 pub use secret::{MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 pub use settings::{Allocator, Clock, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
-pub use toolkit::imports::{
-    http::MAX_PARTS,
-    webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES, STANDARD_WEBHOOKS_PREFIX},
+pub use toolkit::{
+    imports::http::MAX_PARTS,
+    webhook_secrets::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},
 };
 pub use trace_context::{RunTrace, SpanContext, SpanId, TraceId};
+pub use webhook_signature::STANDARD_WEBHOOKS_PREFIX;
 
 /// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
 /// gigabytes of memory.

@@ -8,7 +8,7 @@ use crate::{
     Action, File, Inbound,
     contract::v1::webhook::{self, Algorithm},
     redact::Redactor,
-    toolkit::imports::webhook as signing,
+    webhook_signature,
 };
 
 /// Action that a toolkit was asked to perform.
@@ -271,7 +271,7 @@ impl SignedMessage {
                 Some(Self {
                     algorithm,
                     message: message.clone(),
-                    signature: signing::sign(algorithm, secret, message)?.into(),
+                    signature: webhook_signature::sign(algorithm, secret, message)?.into(),
                 })
             })
             .collect()
@@ -287,7 +287,7 @@ impl SignedMessage {
     /// malformed, or if the request carries the secret itself.
     #[must_use]
     pub fn sign(&self, secret: &str) -> Option<Vec<u8>> {
-        signing::sign(self.algorithm, secret, &self.message)
+        webhook_signature::sign(self.algorithm, secret, &self.message)
     }
 }
 

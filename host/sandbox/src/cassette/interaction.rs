@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Content;
-use crate::{Digest, contract::v1::http, redact::Redactor, toolkit::imports::blob::Files};
+use crate::{Digest, contract::v1::http, files::Files, redact::Redactor};
 
 /// Request and its result: a response or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{Cassette, Content, Import, Interaction, Request, SignedMessage, Verification};
 use crate::{
     contract::v1::{http, webhook},
+    files::Files,
     redact::Redactor,
-    toolkit::imports::blob::Files,
 };
 
 /// Size of one recorded import in addition to its content, in bytes.

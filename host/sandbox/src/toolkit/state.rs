@@ -7,11 +7,13 @@ use std::{
 };
 
 use wasmtime::{Result, component::ResourceTable};
+use wasmtime_wasi::WasiCtx;
 
-use super::imports::{blob::Files, http::LazyOutgoing, wasi::Wasi, webhook::WebhookSecrets};
+use super::{imports::http::LazyOutgoing, webhook_secrets::WebhookSecrets};
 use crate::{
     Clock,
     cassette::CassetteSession,
+    files::Files,
     schedule::{limiter::Limiter, meter::Meter},
     trace::Trace,
 };
@@ -44,7 +46,7 @@ pub(crate) struct State {
     pub(crate) instantiated: bool,
     pub(crate) table: ResourceTable,
     /// WASI context, created on first use.
-    pub(crate) wasi: Option<Box<Wasi>>,
+    pub(crate) wasi: Option<Box<WasiCtx>>,
 }
 
 impl State {
@@ -61,11 +63,6 @@ impl State {
             wasmtime::bail!("more than {} host calls", self.max_host_calls);
         }
         Ok(())
-    }
-
-    /// Returns true if the guest exceeded its limit of host calls.
-    pub(crate) fn exceeded_host_calls(&self) -> bool {
-        self.meter.host_calls() > self.max_host_calls
     }
 
     /// Returns the remaining wall-clock time of the call.

@@ -79,7 +79,7 @@ fn work() -> Vec<Bound> {
         bound("Steps of the search for secrets, for each byte of a response", &sandbox::STEPS_PER_BYTE,
             "the response is withheld, and the tool gets an error of kind `protocol`", "tests/e2e/abuse/runs.rs answers_costly_to_search_are_withheld"),
         bound("Size of a message whose signature a toolkit lets the server verify", &format!("{}; all messages of a call {}", size(sandbox::MAX_SIGNED_MESSAGE_BYTES as u64), size(sandbox::MAX_SIGNED_BYTES_PER_CALL as u64)),
-            "the toolkit gets an error of kind `too_large` or `limit`", "host/sandbox/src/toolkit/imports/webhook.rs verification_is_refused_with_reason"),
+            "the toolkit gets an error of kind `too_large` or `limit`", "host/sandbox/src/toolkit/webhook_secrets.rs verification_is_refused_with_reason"),
         bound("Arriving response bodies of all executions and proxy requests", &"three quarters of `sandbox.memory_mib`, together with the memory of guests",
             "the tool gets an error of kind `limit`, and a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
         bound("Files in the arguments of all executions, and objects of a bucket that are checked", &"three quarters of `sandbox.memory_mib`, together with the memory of guests and of responses",

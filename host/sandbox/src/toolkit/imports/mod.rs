@@ -4,14 +4,14 @@
 //! guest. They count a call before they act and refuse with a typed value. Only exhausted limits
 //! and errors of the host end a guest.
 
-pub(crate) mod blob;
+mod blob;
 pub(crate) mod clock;
 pub(crate) mod http;
 mod log;
 mod random;
 mod state;
 pub(crate) mod wasi;
-pub(crate) mod webhook;
+mod webhook;
 
 use crate::{contract::v1, toolkit::State};
 

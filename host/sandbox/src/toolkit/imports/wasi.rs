@@ -31,9 +31,6 @@ use crate::{
     trace::Trace,
 };
 
-/// WASI context of a guest.
-pub(crate) struct Wasi(WasiCtx);
-
 /// Adds the restricted interfaces to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     io::error::add_to_linker::<State, Io>(linker, table)?;
@@ -75,9 +72,9 @@ impl WasiView for State {
         let session = &self.session;
         let wasi = self
             .wasi
-            .get_or_insert_with(|| Box::new(Wasi(restricted_context(trace, clock, session))));
+            .get_or_insert_with(|| Box::new(restricted_context(trace, clock, session)));
         WasiCtxView {
-            ctx: &mut wasi.0,
+            ctx: wasi,
             table: &mut self.table,
         }
     }

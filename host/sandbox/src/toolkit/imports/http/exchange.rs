@@ -25,8 +25,9 @@ use super::{
 use crate::{
     Clock, Credential, RequestSpan, Secret, SignatureStamp,
     contract::v1::http::{Error, Request},
+    files::Files,
     schedule::limiter::{BodyMemory, Reservation},
-    toolkit::imports::{blob::Files, clock},
+    toolkit::imports::clock,
 };
 
 /// Maximum number of redirects for one request.

@@ -29,8 +29,9 @@ pub(crate) use proxy::send_proxy_request;
 use crate::{
     cassette::{self, CassetteSession},
     contract::v1::http::{Error, Host, Request, Response},
+    files::Files,
     schedule::{meter::Meter, scheduler::AbortOnDrop},
-    toolkit::{State, imports::blob::Files},
+    toolkit::State,
 };
 
 type HttpResult = std::result::Result<Response, Error>;

@@ -14,8 +14,8 @@ use crate::{
         blob,
         http::{self, Error},
     },
+    files::Files,
     sign::is_form,
-    toolkit::imports::blob::Files,
 };
 
 /// Maximum number of parts of a multipart body. The HTTP library puts each part into the one before,

@@ -18,8 +18,8 @@ use crate::{
     File, Level, Outcome, ProxyRequest, ProxyResponse,
     contract::v1::http::{Body, Content, Request},
     failure,
+    files::Files,
     observer::Observer,
-    toolkit::imports::blob::Files,
 };
 
 /// Id of the body among the files of the request.

@@ -15,9 +15,9 @@ use super::{HttpResult, credential, error, exchange::Received, outgoing::Outgoin
 use crate::{
     Credential, MAX_SECRET_BYTES, MAX_SECRETS,
     contract::v1::http::{Error, Response},
+    files::Files,
     redact::{self, Redactor},
     schedule::{limiter::Reservation, scheduler::AbortOnDrop},
-    toolkit::imports::blob::Files,
 };
 
 /// Maximum size of a response to search for secrets on the caller's thread, in bytes.
