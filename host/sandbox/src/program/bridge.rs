@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use wasmtime::{Caller, Linker, Result};
 
-use super::{State, memory, wasi::Errno};
+use super::{State, errno::Errno, memory};
 use crate::schedule::scheduler::AbortOnDrop;
 
 const MODULE_NAME: &str = "bashkit";

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{FileChange, Program, ProgramLimits, StoredFile, state::Entry, wasi::Errno};
+use super::{FileChange, Program, ProgramLimits, StoredFile, errno::Errno};
 use crate::Reservation;
 
 /// Maximum length of a path, in bytes. Paths do not count as memory.
@@ -62,6 +62,13 @@ pub(super) struct Properties {
     pub(super) inode: u64,
     pub(super) size: u64,
     pub(super) modified_ms: u64,
+}
+
+/// Entry of a folder.
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) is_folder: bool,
+    pub(super) inode: u64,
 }
 
 impl File {

@@ -2,7 +2,7 @@
 
 use wasmtime::Caller;
 
-use super::{State, files::MAX_PATH_BYTES, wasi::Errno};
+use super::{State, errno::Errno, files::MAX_PATH_BYTES};
 
 /// Maximum number of buffers of one read or write.
 const MAX_BUFFERS: u32 = 1024;

@@ -12,6 +12,7 @@
 //! the node. `files` is the file tree, `wasi` what the module imports, `run` one run.
 
 mod bridge;
+mod errno;
 mod files;
 mod memory;
 mod output;

@@ -11,9 +11,9 @@ use wasmtime::Memory;
 
 use super::{
     Preparation, ProgramHost, ProgramLimits,
-    files::{FileRef, Files},
+    errno::Errno,
+    files::{Entry, FileRef, Files},
     output::Output,
-    wasi::Errno,
 };
 use crate::{
     Clock, Reservation,
@@ -61,13 +61,6 @@ pub(super) enum Descriptor {
         listing: Option<Arc<[Entry]>>,
     },
     File(OpenFile),
-}
-
-/// Entry of a folder.
-pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) is_folder: bool,
-    pub(super) inode: u64,
 }
 
 /// Open file.
