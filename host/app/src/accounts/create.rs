@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Account, AccountView, Sharing, SharingChange, Status, Values,
-    account::{DEFAULT_USER, map_alias_conflict, parse_alias, parse_user_id, unique_alias},
+    account::{map_alias_conflict, parse_alias, unique_alias},
     attempt::ConnectionAttempt,
     auth_configs::{self, AuthConfig},
     authorize::{self, REDIRECT_URL_VALUE},
@@ -16,6 +16,7 @@ use super::{
     list::connected_view,
     scheme,
     tokens::obtains_from_fields,
+    user_id::{DEFAULT_USER, parse_user_id},
     verification::verify_values,
 };
 use crate::{

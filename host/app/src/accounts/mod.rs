@@ -38,12 +38,13 @@ mod sharing;
 mod state;
 mod tokens;
 mod trigger;
+mod user_id;
 mod verification;
 
 pub use oauth::Values;
 
 pub(crate) use account::COLLECTION;
-pub use account::{Account, DEFAULT_USER, Failure, NEVER_CONNECTED_TTL, parse_user_id};
+pub use account::{Account, Failure, NEVER_CONNECTED_TTL};
 pub(crate) use attempt::{COLLECTION as CONNECTION_ATTEMPTS, SWEEP_INTERVAL, sweep};
 pub use authorize::{Reconnection, reconnect};
 pub use callback::callback;
@@ -80,5 +81,6 @@ pub use tokens::{RevokedToken, Settings, TokenManager};
 pub(crate) use trigger::{
     account_for_trigger, active_account, check_account_for_tool, grant_trigger,
 };
+pub use user_id::{DEFAULT_USER, parse_user_id};
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};
