@@ -53,7 +53,6 @@ pub use completion::{Completion, complete};
 pub use create::{MAX_VALUES_BYTES, NewAccount, create};
 pub(crate) use credential::COLLECTION as CREDENTIALS;
 pub use custom::{CustomCredential, CustomParameter};
-pub(crate) use expiry::ExpiryListener;
 pub(crate) use grant::{CredentialChoice, FirstToken, grant, proxy_context};
 pub(crate) use granted::Granted;
 pub use granted::Source;
@@ -66,7 +65,7 @@ pub use oauth_clients::client_metadata;
 pub(crate) use oauth_clients::{COLLECTION as CLIENTS, delete_clients, purge_clients};
 pub use redirect::RedirectTo;
 pub(crate) use redirect::check_redirect_url;
-pub use refresh::{RefreshCounts, finish_tasks};
+pub use refresh::finish_tasks;
 pub use removal::{remove, revoke};
 pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;
@@ -77,7 +76,8 @@ pub(crate) use session::{
 };
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
-pub use tokens::{RevokedToken, Settings, TokenManager};
+pub(crate) use tokens::ExpiryListener;
+pub use tokens::{RefreshCounts, RevokedToken, Settings, TokenManager};
 pub(crate) use trigger::{
     account_for_trigger, active_account, check_account_for_tool, grant_trigger,
 };
