@@ -136,7 +136,7 @@ async fn execute_or_ask(
                 || decision == ApprovalDecision::AlwaysApproved
                     && scope::honors_approvals(caller.config(), found);
             if is_for_session {
-                sessions::approve(app, caller, tool, account.as_ref()).await?;
+                sessions::approve(app, &caller.session, tool, account.as_ref()).await?;
             }
         }
         None if is_missing(caller, found, account.as_ref()) => {
