@@ -13,6 +13,7 @@ mod permitted;
 mod progress;
 mod record;
 mod running;
+mod step_caller;
 mod stored;
 mod versions;
 
