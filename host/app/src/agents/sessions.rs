@@ -215,8 +215,8 @@ pub async fn change(
     Ok(changed.await?)
 }
 
-/// Remembers that the user of a session, as it was then, has approved a tool with an account for the rest of it.
-/// Fails if the session was deleted.
+/// Remembers that the user of a session has approved a tool with an account for the rest of it. `session` is
+/// the one for which the user was asked. Fails if it was deleted.
 pub(super) async fn approve(
     app: &App,
     session: &Record<Session>,
