@@ -1,4 +1,4 @@
-//! Connected accounts as stored, and the rules for their user ids and aliases.
+//! Connected accounts as stored, and the rules for their aliases.
 
 use std::time::Duration;
 
@@ -18,13 +18,8 @@ use crate::{
     projects::Project,
 };
 
-/// Default user id of requests.
-pub const DEFAULT_USER: &str = "default";
-
 /// Time after which an account is erased that has expired or failed and was never connected.
 pub const NEVER_CONNECTED_TTL: Duration = Duration::from_secs(86_400);
-
-pub(super) const MAX_USER_ID_CHARS: usize = 256;
 
 /// Collection of connected accounts.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -132,18 +127,6 @@ pub(crate) async fn record(
 ) -> Result<Record<Account>> {
     let account = app.store.get(project.id.as_str(), id.as_str()).await?;
     account.ok_or_else(|| errors::account_not_found(id))
-}
-
-/// Returns the user id of a request. Fails if the user id is longer than 256 characters.
-pub fn parse_user_id(given: Option<&str>) -> Result<String> {
-    let user = given
-        .map(str::trim)
-        .filter(|user| !user.is_empty())
-        .unwrap_or(DEFAULT_USER);
-    if user.chars().count() > MAX_USER_ID_CHARS {
-        return Err(errors::invalid("user_id: at most 256 characters"));
-    }
-    Ok(user.to_owned())
 }
 
 /// Parses the alias of an account: at most 100 characters, trimmed. Returns `None` if it is empty.

@@ -6,15 +6,13 @@ use oauth::{AuthorizeParams, Refusal};
 use store::{Batch, Record};
 
 use super::{
-    AccountView, Event, Status, Values,
+    Event, Status, Values,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
     auth_configs::{self, AuthConfig},
-    create::ValidatedRequest,
-    credential::open_credential,
-    list::connected_view,
+    credential::{REDIRECT_URL_VALUE, open_credential},
     oauth_clients::{self, RegistrationRequest, client_metadata_url},
-    redirect::check_redirect_url,
+    redirect::{callback_url, check_redirect_url},
     scheme,
 };
 use crate::{
@@ -27,12 +25,6 @@ use crate::{
     },
     projects::{Project, count_record},
 };
-
-/// Path to which providers redirect browsers.
-const CALLBACK_PATH: &str = "/api/v3/toolkits/auth/callback";
-
-/// Name of the value with the authorization address of a pending account.
-pub(super) const REDIRECT_URL_VALUE: &str = "redirectUrl";
 
 /// Names of account values that come from the provider, not from the user.
 const PROVIDER_VALUES: [&str; 9] = [
@@ -57,41 +49,6 @@ pub struct Reconnection {
     pub status: Status,
     /// Authorization address; absent if the scheme does not redirect.
     pub redirect_url: Option<String>,
-}
-
-/// Creates a pending account and the address at which its user authorizes the connection.
-pub(super) async fn create(
-    app: &App,
-    project: &Project,
-    validated: ValidatedRequest,
-    callback_url: Option<String>,
-) -> Result<AccountView> {
-    validated.check_user_verified(project)?;
-    let callback_url = callback_url
-        .map(|url| check_redirect_url("connection.callback_url", url))
-        .transpose()?;
-    let id = AccountId::random();
-    let now = app.clock.now();
-    let until = time_after(now, app.accounts.settings.pending_ttl);
-    let mut account = validated.new_account(Status::Initiated, Some(until), now)?;
-    account.attempt_number = 1;
-    let input = AuthorizationInput {
-        project,
-        id: &id,
-        attempt_number: account.attempt_number,
-        config: &validated.config,
-        release: &validated.release,
-        values: &validated.values,
-        callback_url,
-        browser: None,
-    };
-    let started = input.start_authorization(app).await?;
-    let mut values = validated.values.clone();
-    values.extend(started.shown);
-    let credential = app.accounts.seal(&project.id, &id, &values).await?;
-    let attempt = Some((&*started.name, &started.attempt));
-    let inserted = validated.insert(app, project, &id, account, credential, attempt);
-    connected_view(app, project, inserted.await?).await
 }
 
 /// Starts another connection attempt for an account. An account of a scheme without redirect stays
@@ -299,12 +256,6 @@ pub(super) struct AuthorizationStarted {
     pub(super) url: String,
     /// Values that the account shows while it waits for its user.
     pub(super) shown: Values,
-}
-
-/// Returns the address to which providers redirect browsers, unless an auth config sets another
-/// one.
-pub(super) fn callback_url(app: &App) -> String {
-    format!("{}{CALLBACK_PATH}", app.base_url())
 }
 
 impl From<Refusal> for Error {

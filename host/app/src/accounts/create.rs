@@ -1,4 +1,5 @@
-//! Creation of accounts. The credential is part of the request, or is obtained from it.
+//! Creation of accounts. The credential is part of the request, is obtained from it, or comes from the
+//! provider once the user has authorized the connection.
 
 use std::sync::Arc;
 
@@ -8,21 +9,26 @@ use uuid::Uuid;
 
 use super::{
     Account, AccountView, Sharing, SharingChange, Status, Values,
-    account::{DEFAULT_USER, map_alias_conflict, parse_alias, parse_user_id, unique_alias},
+    account::{map_alias_conflict, parse_alias, unique_alias},
     attempt::ConnectionAttempt,
     auth_configs::{self, AuthConfig},
-    authorize::{self, REDIRECT_URL_VALUE},
-    credential::{Credential, access_token, stated_lifetime},
-    list::connected_view,
+    authorize::AuthorizationInput,
+    credential::{Credential, REDIRECT_URL_VALUE, access_token, stated_lifetime},
+    list::{Connected, connected_view},
+    redirect::check_redirect_url,
     scheme,
     tokens::obtains_from_fields,
+    user_id::{DEFAULT_USER, parse_user_id},
     verification::verify_values,
 };
 use crate::{
     App, Result,
     accounts::errors,
     catalog::{LATEST, Release},
-    core::ids::{AccountId, AuthConfigId},
+    core::{
+        clock::time_after,
+        ids::{AccountId, AuthConfigId},
+    },
     projects::{
         Project, count_record,
         record_limits::{self, RecordKind},
@@ -51,14 +57,6 @@ pub struct NewAccount {
     pub callback_url: Option<String>,
     /// True if the provider must accept the credential before the account is created.
     pub validate: bool,
-}
-
-/// An account as one request stored it. Answers show this, because a read after the commit shows what
-/// other requests did since then.
-pub(super) struct Connected {
-    pub(super) account: Record<Account>,
-    pub(super) credential: Record<Credential>,
-    pub(super) config: Record<AuthConfig>,
 }
 
 /// Validated request to connect an account.
@@ -255,7 +253,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     }
     let has_tokens = validated.has_tokens();
     if mode.redirects() && !has_tokens {
-        return authorize::create(app, project, validated, request.callback_url).await;
+        return create_pending(app, project, validated, request.callback_url).await;
     }
     let mut lifetime = stated_lifetime(&validated.values);
     let tokens = &app.accounts;
@@ -277,5 +275,40 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         .await?;
     let account = validated.new_account(Status::Active, None, now)?;
     let inserted = validated.insert(app, project, &id, account, credential, None);
+    connected_view(app, project, inserted.await?).await
+}
+
+/// Creates a pending account and the address at which its user authorizes the connection.
+async fn create_pending(
+    app: &App,
+    project: &Project,
+    validated: ValidatedRequest,
+    callback_url: Option<String>,
+) -> Result<AccountView> {
+    validated.check_user_verified(project)?;
+    let callback_url = callback_url
+        .map(|url| check_redirect_url("connection.callback_url", url))
+        .transpose()?;
+    let id = AccountId::random();
+    let now = app.clock.now();
+    let until = time_after(now, app.accounts.settings.pending_ttl);
+    let mut account = validated.new_account(Status::Initiated, Some(until), now)?;
+    account.attempt_number = 1;
+    let input = AuthorizationInput {
+        project,
+        id: &id,
+        attempt_number: account.attempt_number,
+        config: &validated.config,
+        release: &validated.release,
+        values: &validated.values,
+        callback_url,
+        browser: None,
+    };
+    let started = input.start_authorization(app).await?;
+    let mut values = validated.values.clone();
+    values.extend(started.shown);
+    let credential = app.accounts.seal(&project.id, &id, &values).await?;
+    let attempt = Some((&*started.name, &started.attempt));
+    let inserted = validated.insert(app, project, &id, account, credential, attempt);
     connected_view(app, project, inserted.await?).await
 }

@@ -31,6 +31,9 @@ const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 /// Value of an account with the lifetime of its token in seconds.
 const LIFETIME_VALUE: &str = "expires_in";
 
+/// Name of the value with the authorization address of a pending account.
+pub(super) const REDIRECT_URL_VALUE: &str = "redirectUrl";
+
 /// Field of a credential with its sealed values.
 pub(super) const VALUES_FIELD: &str = "values";
 /// Status reason of an account whose refresh reached the provider but whose outcome is unknown.

@@ -1,20 +1,12 @@
 //! Expiry of connected accounts: a connected account expires when its credential can no longer be
 //! refreshed, and in no other way. A pending account whose time ends was never connected.
 
-use futures::future::BoxFuture;
 use store::{Batch, Record};
 
 use super::{
     Account, AccountView, Event, TokenManager, Values, auth_configs, scheme, tokens::TokenOwner,
 };
 use crate::Result;
-
-/// Receiver of the news that an account expires. It belongs to a module above this one, and is set
-/// where the [`App`](crate::App) is put together.
-pub(crate) trait ExpiryListener: Send + Sync {
-    /// Adds all that follows from an expiry to the batch in which the account expires.
-    fn add(&self, batch: Batch, account: AccountView) -> BoxFuture<'_, Result<Batch>>;
-}
 
 impl TokenManager {
     /// Adds the expiry of an account to a batch, unless the account is not connected any more.

@@ -14,7 +14,7 @@ use store::{Query, Record};
 
 use super::{
     Account, AccountType, CustomCredential, Granted, Source, Status, Values,
-    account::{parse_user_id, record},
+    account::record,
     auth_configs::{self, AuthConfig},
     credential::open_credential,
     custom::{custom_grant, validate_values},
@@ -22,6 +22,7 @@ use super::{
     refresh::RefreshReason,
     scheme,
     tokens::TokenOwner,
+    user_id::parse_user_id,
 };
 use crate::{
     App, Result,

@@ -10,9 +10,7 @@ use super::{
     Account, AccountType, Status, Values,
     account::record,
     auth_configs::{self, AuthConfig},
-    authorize::REDIRECT_URL_VALUE,
-    create::Connected,
-    credential::{Credential, open_values},
+    credential::{Credential, REDIRECT_URL_VALUE, open_values},
     scheme,
 };
 use crate::{
@@ -41,6 +39,14 @@ pub struct AccountView {
     pub managed: bool,
     /// Authorization address, while the account waits for its user.
     pub redirect_url: Option<String>,
+}
+
+/// An account as one request stored it. Answers show this, because a read after the commit shows what
+/// other requests did since then.
+pub(super) struct Connected {
+    pub(super) account: Record<Account>,
+    pub(super) credential: Record<Credential>,
+    pub(super) config: Record<AuthConfig>,
 }
 
 /// Filter for lists of accounts. Empty fields do not filter.

@@ -38,12 +38,13 @@ mod sharing;
 mod state;
 mod tokens;
 mod trigger;
+mod user_id;
 mod verification;
 
 pub use oauth::Values;
 
 pub(crate) use account::COLLECTION;
-pub use account::{Account, DEFAULT_USER, Failure, NEVER_CONNECTED_TTL, parse_user_id};
+pub use account::{Account, Failure, NEVER_CONNECTED_TTL};
 pub(crate) use attempt::{COLLECTION as CONNECTION_ATTEMPTS, SWEEP_INTERVAL, sweep};
 pub use authorize::{Reconnection, reconnect};
 pub use callback::callback;
@@ -52,7 +53,6 @@ pub use completion::{Completion, complete};
 pub use create::{MAX_VALUES_BYTES, NewAccount, create};
 pub(crate) use credential::COLLECTION as CREDENTIALS;
 pub use custom::{CustomCredential, CustomParameter};
-pub(crate) use expiry::ExpiryListener;
 pub(crate) use grant::{CredentialChoice, FirstToken, grant, proxy_context};
 pub(crate) use granted::Granted;
 pub use granted::Source;
@@ -65,7 +65,7 @@ pub use oauth_clients::client_metadata;
 pub(crate) use oauth_clients::{COLLECTION as CLIENTS, delete_clients, purge_clients};
 pub use redirect::RedirectTo;
 pub(crate) use redirect::check_redirect_url;
-pub use refresh::{RefreshCounts, finish_tasks};
+pub use refresh::finish_tasks;
 pub use removal::{remove, revoke};
 pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;
@@ -76,9 +76,11 @@ pub(crate) use session::{
 };
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
-pub use tokens::{RevokedToken, Settings, TokenManager};
+pub(crate) use tokens::ExpiryListener;
+pub use tokens::{RefreshCounts, RevokedToken, Settings, TokenManager};
 pub(crate) use trigger::{
     account_for_trigger, active_account, check_account_for_tool, grant_trigger,
 };
+pub use user_id::{DEFAULT_USER, parse_user_id};
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

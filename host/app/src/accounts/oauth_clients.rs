@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use store::{Batch, Collection, CommitError, Document, Erasure, Field, Kind, Query, Record, Time};
 use url::Url;
 
-use super::{TokenManager, Values, authorize::callback_url, refresh::POLL_INTERVAL, scheme::text};
+use super::{TokenManager, Values, redirect::callback_url, refresh::POLL_INTERVAL, scheme::text};
 use crate::{
     App, Error, Result,
     accounts::{

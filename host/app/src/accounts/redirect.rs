@@ -1,4 +1,4 @@
-//! Addresses to which browsers are redirected at the end of a connection attempt.
+//! Addresses to which browsers are redirected: by providers, and at the end of a connection attempt.
 
 use url::Url;
 
@@ -6,6 +6,9 @@ use crate::{App, Result, accounts::errors, core::ids::AccountId};
 
 /// Maximum length of a redirect address in bytes.
 const MAX_URL_BYTES: usize = 2_048;
+
+/// Path to which providers redirect browsers.
+const CALLBACK_PATH: &str = "/api/v3/toolkits/auth/callback";
 
 /// Path of the result page, for projects that set no callback URL.
 const DONE_PATH: &str = "/link/done";
@@ -35,6 +38,12 @@ impl App {
         });
         url.unwrap_or_else(|| format!("{}{DONE_PATH}?status={status}", self.base_url()))
     }
+}
+
+/// Returns the address to which providers redirect browsers, unless an auth config sets another
+/// one.
+pub(super) fn callback_url(app: &App) -> String {
+    format!("{}{CALLBACK_PATH}", app.base_url())
 }
 
 /// Checks that a browser may be redirected to an address.

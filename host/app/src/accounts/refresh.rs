@@ -15,10 +15,7 @@
 //! new token. A stopping server waits for it ([`finish_tasks`]).
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -64,17 +61,6 @@ pub(super) enum RefreshReason {
     ExpiresSoon,
     /// The provider rejects this token.
     Rejected(String),
-}
-
-/// Counts of the attempts of this process to refresh tokens.
-#[derive(Debug, Default)]
-pub struct RefreshCounts {
-    /// Number of attempts in which the provider gave a token.
-    pub refreshed: AtomicU64,
-    /// Number of attempts after which the account has expired.
-    pub expired: AtomicU64,
-    /// Number of attempts that failed and are retried.
-    pub retried: AtomicU64,
 }
 
 impl RefreshReason {

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::account::MAX_USER_ID_CHARS;
+use super::user_id::MAX_USER_ID_CHARS;
 use crate::{Error, Result, accounts::errors};
 
 /// Maximum number of users in one list of an account.

@@ -1,19 +1,22 @@
 //! Tokens of accounts: the client with which they are requested, and their request and revocation.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
+use futures::future::BoxFuture;
 use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
 use serde_json::Value;
-use store::{Record, Store, Time};
+use store::{Batch, Record, Store, Time};
 use tokio::sync::watch;
 
 use super::{
-    Account, ExpiryListener, Values,
+    Account, AccountView, Values,
     auth_configs::{self, AuthConfig},
     credential::{Credential, RefreshTimes, VALUES_FIELD},
     oauth_apps,
-    refresh::RefreshCounts,
 };
 use crate::{
     App, Clock, Result,
@@ -62,6 +65,24 @@ pub struct Settings {
     pub wait_timeout: Duration,
     /// Time after the last refresh at which an idle account is refreshed.
     pub idle_refresh_after: Duration,
+}
+
+/// Counts of the attempts of this process to refresh tokens.
+#[derive(Debug, Default)]
+pub struct RefreshCounts {
+    /// Number of attempts in which the provider gave a token.
+    pub refreshed: AtomicU64,
+    /// Number of attempts after which the account has expired.
+    pub expired: AtomicU64,
+    /// Number of attempts that failed and are retried.
+    pub retried: AtomicU64,
+}
+
+/// Receiver of the news that an account expires. It belongs to a module above this one, and is set
+/// where the [`App`](crate::App) is put together.
+pub(crate) trait ExpiryListener: Send + Sync {
+    /// Adds all that follows from an expiry to the batch in which the account expires.
+    fn add(&self, batch: Batch, account: AccountView) -> BoxFuture<'_, Result<Batch>>;
 }
 
 /// Token refresh service; one instance per process.

@@ -5,9 +5,10 @@ use store::{Query, Record};
 
 use super::{
     Account, Granted,
-    account::{parse_user_id, record},
+    account::record,
     errors,
     grant::{FirstToken, active_config, check_user_allowed, grant_account, newest_active},
+    user_id::parse_user_id,
 };
 use crate::{
     App, Result,

@@ -22,7 +22,9 @@ use sha2::Sha256;
 use self::answers::Answer;
 pub(super) use self::answers::erase_session;
 pub(crate) use self::answers::{COLLECTION, SWEEP_INTERVAL, erase_expired};
-use super::{Permission, SessionCaller, SessionExecute, errors, execute, recipes, scope, sessions};
+use super::{
+    Permission, SessionCaller, SessionExecute, errors, execute, recipes, resolve, scope, sessions,
+};
 use crate::{
     App, Result,
     catalog::ResolvedTool,
@@ -97,7 +99,7 @@ pub async fn execute_with_approval(
         let executed = execute::execute(app, caller, request).await?;
         return Ok(Approvable::Executed(executed));
     }
-    let found = execute::resolve(app, caller, &request.tool)?;
+    let found = resolve(app, caller, &request.tool)?;
     let Some(Approval { state, decision }) = approval else {
         return execute_or_ask(app, caller, &found, request, None).await;
     };
@@ -126,7 +128,7 @@ async fn execute_or_ask(
 ) -> Result<Approvable> {
     let tool = &*found.tool.slug;
     let permission = scope::permission(caller.config(), found);
-    let account = execute::account(app, caller, found, request.account.as_deref()).await?;
+    let account = resolve::account(app, caller, found, request.account.as_deref()).await?;
     let account_id = account.as_ref().map_or("", AccountId::as_str);
     // The default account may be another one by now.
     let given = given.filter(|(asked, _)| *asked == account_id);
@@ -136,33 +138,16 @@ async fn execute_or_ask(
                 || decision == ApprovalDecision::AlwaysApproved
                     && scope::honors_approvals(caller.config(), found);
             if is_for_session {
-                sessions::approve(app, caller, tool, account.as_ref()).await?;
+                sessions::approve(app, &caller.session, tool, account.as_ref()).await?;
             }
         }
-        None if is_missing(caller, found, account.as_ref()) => {
+        None if resolve::is_approval_missing(caller, found, account.as_ref()) => {
             return question(app, caller, found, &request, account_id, permission);
         }
         None => {}
     }
     let executed = execute::run(app, caller, found, account, request.arguments).await?;
     Ok(Approvable::Executed(executed))
-}
-
-/// Returns true if the user of a session has to approve a call with an account, and has not approved
-/// the tool for the rest of the session.
-pub(super) fn is_missing(
-    caller: &SessionCaller,
-    found: &ResolvedTool,
-    account: Option<&AccountId>,
-) -> bool {
-    match scope::permission(caller.config(), found) {
-        Permission::AlwaysAllow => false,
-        Permission::AskOnce | Permission::AskAlways => {
-            let is_remembered = caller.session.body.has_approved(&found.tool.slug, account);
-            !(is_remembered && scope::honors_approvals(caller.config(), found))
-        }
-        Permission::AlwaysDeny => true,
-    }
 }
 
 fn question(

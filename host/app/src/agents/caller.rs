@@ -6,7 +6,7 @@ use store::{Record, Time};
 
 use super::{
     Config, Credential,
-    recipes::Progress,
+    progress::Progress,
     sessions::{self, Session},
 };
 use crate::{

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{SessionCaller, approval, errors, recipes, scope, selection};
+use super::{SessionCaller, errors, recipes, resolve};
 use crate::{
     App, Result,
-    catalog::{LATEST, ResolvedTool},
+    catalog::ResolvedTool,
     core::ids::AccountId,
     runs::{self, Execution, Input, ToolCall},
 };
@@ -30,14 +30,6 @@ pub(super) enum Prepared {
         found: ResolvedTool,
         account: Option<AccountId>,
     },
-}
-
-/// Finds a tool that a session permits, in the latest version of its toolkit. Fails if the tool
-/// does not exist, or if the session does not permit it.
-pub fn resolve(app: &App, caller: &SessionCaller, tool: &str) -> Result<ResolvedTool> {
-    let resolved = app.catalog.tool(tool, LATEST)?;
-    scope::check(caller.config(), &resolved)?;
-    Ok(resolved)
 }
 
 /// Executes a tool or a recipe in a session, and records the execution. A tool that has the slug of
@@ -72,7 +64,7 @@ pub(super) async fn prepare(
             )),
         };
     }
-    let (found, account) = permit(app, caller, tool, account).await?;
+    let (found, account) = resolve::permit(app, caller, tool, account).await?;
     Ok(Prepared::Tool { found, account })
 }
 
@@ -105,38 +97,8 @@ pub(super) async fn execute_tool(
     request: SessionExecute,
 ) -> Result<Execution> {
     let named = request.account.as_deref();
-    let (found, account) = permit(app, caller, &request.tool, named).await?;
+    let (found, account) = resolve::permit(app, caller, &request.tool, named).await?;
     run(app, caller, &found, account, request.arguments).await
-}
-
-/// Finds a tool that a session permits without approval, and the account of its calls.
-async fn permit(
-    app: &App,
-    caller: &SessionCaller,
-    tool: &str,
-    named: Option<&str>,
-) -> Result<(ResolvedTool, Option<AccountId>)> {
-    let found = resolve(app, caller, tool)?;
-    let account = account(app, caller, &found, named).await?;
-    if approval::is_missing(caller, &found, account.as_ref()) {
-        return Err(errors::approval_required(&found.tool.slug));
-    }
-    Ok((found, account))
-}
-
-/// Returns the account with which a call runs a tool, or `None` if it does not need one. `named` is
-/// the one that the call asks for.
-pub(super) async fn account(
-    app: &App,
-    caller: &SessionCaller,
-    found: &ResolvedTool,
-    named: Option<&str>,
-) -> Result<Option<AccountId>> {
-    if found.tool.no_auth && named.is_none() {
-        return Ok(None);
-    }
-    let selected = selection::select(app, caller, &found.release, named);
-    selected.await.map(Some)
 }
 
 /// Runs a tool that the session permits and, if required, its user has approved.

@@ -17,8 +17,10 @@ mod execute;
 pub mod mcp_oauth;
 pub mod mcp_servers;
 pub mod meta;
+mod progress;
 mod proxy;
 pub mod recipes;
+mod resolve;
 pub mod scope;
 pub mod selection;
 pub mod session_files;
@@ -39,8 +41,9 @@ pub use self::{
     },
     connect::{Connect, ConnectionLink, link, link_for_tool},
     credential::Credential,
-    execute::{SessionExecute, execute, resolve},
+    execute::{SessionExecute, execute},
     proxy::proxy,
+    resolve::resolve,
     sessions::{MAX_APPROVALS, MAX_VERSIONS, Session},
     settings::Settings,
     toolkits::{SessionToolkit, SessionToolkitFilter, toolkits},

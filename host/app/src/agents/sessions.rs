@@ -5,25 +5,28 @@
 //! kept. A session lives until it is deleted; its versions are erased with it. The record also holds the
 //! approvals of tools that hold for the rest of the session, until a change of what needs approval.
 
+mod removal;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, Cursor, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
+    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
 };
 
-use super::{Config, SessionCaller, approval, check, errors, session_files};
+pub use self::removal::remove;
+pub(crate) use self::removal::{SWEEP_INTERVAL, erase_unused};
+use super::{Config, check, errors};
 use crate::{
     App, Error, Result,
     core::{
         clock::time_before,
-        ids::{AccountId, ProjectId, SessionId},
+        ids::{AccountId, SessionId},
     },
     projects::{
         self, Project,
         record_limits::{self, RecordKind},
     },
-    work::JobClaim,
 };
 
 /// Collection of sessions.
@@ -44,10 +47,6 @@ pub(crate) static CONFIG_VERSIONS_COLLECTION: Collection = Collection {
 pub const MAX_VERSIONS: u32 = 100;
 /// Interval at which the use of a session is noted.
 const USE_INTERVAL: Duration = Duration::from_secs(86_400);
-/// Interval at which unused sessions are erased.
-pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(86_400);
-/// Number of unused sessions per read.
-const SESSIONS_PER_READ: u64 = 64;
 /// Number of approvals that a session remembers. The oldest is forgotten for a further one.
 pub const MAX_APPROVALS: usize = 100;
 
@@ -171,61 +170,6 @@ pub(super) async fn note_use(app: &App, session: &Record<Session>) -> Result<()>
     Ok(())
 }
 
-/// Erases the sessions that were not used for the time that the operator has set, with their files and
-/// versions. Uses are noted only while there is such a time, so that nothing is erased before it has been
-/// set for that long. This is a job that one server at a time runs.
-pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
-    let now = claim.batch().await?.now;
-    let since = claim.body().await.erases_since;
-    let Some(retention) = app.sessions.retention else {
-        if since.is_some() {
-            claim.edit(|job| job.erases_since = None).await?;
-        }
-        return Ok(());
-    };
-    let unused_since = time_before(now, retention + USE_INTERVAL);
-    match since {
-        Some(since) if since <= unused_since => {}
-        Some(_) => return Ok(()),
-        None => return Ok(claim.edit(|job| job.erases_since = Some(now)).await?),
-    }
-    let mut query = Query::all_projects()
-        .below("updated_at", unused_since.0)
-        .page(0, SESSIONS_PER_READ)
-        .uncounted()
-        .without_bodies();
-    loop {
-        let rows = app.store.rows(&COLLECTION, &query).await?.rows;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        query = query.after(Cursor {
-            value: None,
-            created_at: last.created_at,
-            id: last.id.clone(),
-        });
-        for row in rows {
-            // The claim must still be held.
-            claim.batch().await?;
-            let Some(project) = projects::find(app, &ProjectId::parse(&row.project)?).await? else {
-                continue;
-            };
-            let id = SessionId::parse(&row.id)?;
-            let removed = async {
-                // It may have been used since the page was read.
-                if get(app, &project, &id).await?.updated_at < unused_since {
-                    remove(app, &project, &id).await?;
-                }
-                Ok::<_, Error>(())
-            };
-            match removed.await {
-                Err(cause) if !cause.is(&errors::SESSION_NOT_FOUND) => return Err(cause),
-                _ => {}
-            }
-        }
-    }
-}
-
 /// Returns the address of a session's MCP endpoint.
 #[must_use]
 pub fn mcp_url(app: &App, id: &str) -> String {
@@ -271,22 +215,21 @@ pub async fn change(
     Ok(changed.await?)
 }
 
-/// Remembers that the user of a session has approved a tool with an account for the rest of it.
-/// Fails if the session was deleted.
+/// Remembers that the user of a session has approved a tool with an account for the rest of it. `session` is
+/// the one for which the user was asked. Fails if it was deleted.
 pub(super) async fn approve(
     app: &App,
-    caller: &SessionCaller,
+    session: &Record<Session>,
     tool: &str,
     account: Option<&AccountId>,
 ) -> Result<()> {
-    let project = caller.project.id.as_str();
-    let id = caller.session_id();
-    let asked = caller.session.body.version;
+    let (project, id) = (&*session.project, &*session.id);
+    let asked = session.body.version;
     app.store
-        .edit(project, id, app.clock.now(), |session: &mut Session| {
+        .edit(project, id, app.clock.now(), |stored: &mut Session| {
             // The approval is that of the configuration by which the user was asked.
-            if session.version == asked {
-                session.approve(tool, account);
+            if stored.version == asked {
+                stored.approve(tool, account);
             }
             Ok::<_, Error>(())
         })
@@ -327,25 +270,6 @@ pub async fn history(
         query = query.below("created_at", until.0.saturating_add(1));
     }
     Ok(app.store.list(&query).await?)
-}
-
-/// Deletes a session, and erases its files, its answered approvals and the versions of its
-/// configuration. Fails if the session does not exist.
-pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> {
-    get(app, project, id).await?;
-    // Files before the session: an interrupted removal can be repeated.
-    session_files::erase_session(app, project.id.as_str(), id).await?;
-    let versions = Query::for_project(project.id.as_str()).is("session", id.as_str());
-    let removed = app.store.change(&COLLECTION, id.as_str(), || async {
-        let session = get(app, project, id).await?;
-        let versions = app.store.find::<ConfigVersion>(&versions).await?.records;
-        let batch = Batch::at(app.clock.now()).purge(&session);
-        Ok::<_, Error>((versions.iter().fold(batch, Batch::purge), ()))
-    });
-    removed.await?;
-    // Files and answers that were written before the session was gone.
-    session_files::erase_session(app, project.id.as_str(), id).await?;
-    approval::erase_session(app, project.id.as_str(), id).await
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use sandbox::MAX_COMPONENT_BYTES;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::publish::MAX_COMPONENT_BYTES;
 use crate::{Error, Result, catalog::errors};
 
 /// A manifest as stored.

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use manifest::did_you_mean;
-use serde::{Deserialize, Serialize};
 use store::{Record, Window};
 
 use super::{
+    Selection,
     cache::{self, CachedServer},
     toolkit_of_config,
 };
@@ -27,19 +27,6 @@ use crate::{
     projects::{self, SharedProject},
     runs::{self, Execution, Input, ToolCall},
 };
-
-/// User and accounts that an address names. They select, and prove nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Selection {
-    /// User for whom tools run, or `None` for the owner of the accounts, or for the default user if
-    /// there are no accounts.
-    pub user_id: Option<String>,
-    /// Accounts that tools of their toolkits use.
-    pub accounts: Vec<AccountId>,
-    /// True if assistants get the meta tools that connect accounts.
-    #[serde(default)]
-    pub with_helper_tools: bool,
-}
 
 /// The caller of tools at the address of an MCP server. Dropping the future of a call cancels the
 /// call.

@@ -1,5 +1,7 @@
 //! Instances of MCP servers: users who have connected an account for every auth config of a server.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use store::{
     Batch, Collection, CommitError, Document, EditError, Erasure, Field, Kind, Listed, Query,
@@ -132,6 +134,17 @@ pub async fn list_instances(
         query = query.contains("folded_user", &search.to_lowercase());
     }
     Ok(app.store.list(&order.apply(query)).await?)
+}
+
+/// Returns the number of instances of each of these servers.
+pub async fn count_instances(
+    app: &App,
+    project: &Project,
+    servers: &[&str],
+) -> Result<HashMap<String, u64>> {
+    let all = Query::for_project(project.id.as_str());
+    let counts = app.store.count_by::<Instance>(&all, "server", servers);
+    Ok(counts.await?)
 }
 
 /// Returns an instance of a server by its id or by its user. Fails if the instance does not exist.

@@ -1,10 +1,8 @@
 //! Lists of MCP servers.
 
-use std::collections::HashMap;
-
 use store::{Listed, Query, Record, Window};
 
-use super::{Instance, McpServer};
+use super::McpServer;
 use crate::{App, Result, projects::Project};
 
 /// Filter for lists of MCP servers. Empty fields do not filter.
@@ -62,15 +60,4 @@ pub async fn list(
         query = query.any_of("auth_configs", ids);
     }
     Ok(app.store.list(&filter.order.apply(query)).await?)
-}
-
-/// Returns the number of instances of each of these servers.
-pub async fn count_instances(
-    app: &App,
-    project: &Project,
-    servers: &[&str],
-) -> Result<HashMap<String, u64>> {
-    let all = Query::for_project(project.id.as_str());
-    let counts = app.store.count_by::<Instance>(&all, "server", servers);
-    Ok(counts.await?)
 }

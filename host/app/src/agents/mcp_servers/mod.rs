@@ -21,17 +21,20 @@ pub(crate) use self::{
     instances::{COLLECTION as INSTANCES, find_instance, remove_instance},
 };
 pub use self::{
-    caller::{McpCaller, Selection},
+    caller::McpCaller,
     edit::{Changes, change, create, remove},
-    instances::{Instance, create_instance, list_instances},
-    list::{Filter, Order, count_instances, list},
+    instances::{Instance, count_instances, create_instance, list_instances},
+    list::{Filter, Order, list},
     offer::changed_tools,
 };
 use super::errors;
 use crate::{
     App, Result,
     accounts::auth_configs::{self, AuthConfig},
-    core::{ids::AuthConfigId, truncate},
+    core::{
+        ids::{AccountId, AuthConfigId},
+        truncate,
+    },
     projects::Project,
 };
 
@@ -76,6 +79,19 @@ pub struct McpServer {
 
 impl Document for McpServer {
     const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// User and accounts that an address names. They select, and prove nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// User for whom tools run, or `None` for the owner of the accounts, or for the default user if
+    /// there are no accounts.
+    pub user_id: Option<String>,
+    /// Accounts that tools of their toolkits use.
+    pub accounts: Vec<AccountId>,
+    /// True if assistants get the meta tools that connect accounts.
+    #[serde(default)]
+    pub with_helper_tools: bool,
 }
 
 /// Returns an MCP server of the project. Fails if the server does not exist.

@@ -20,7 +20,7 @@ use super::{
     MAX_CALLS, MAX_LOOP_ITEMS, MAX_RUN_DATA_BYTES, MAX_RUN_ITEMS,
     definition::{Definition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
     record::{self, CallResult, Plan, RecipeRun, RunSeal, StoredCall},
-    running::StepCaller,
+    step_caller::StepCaller,
 };
 use crate::{
     App, Error, Result,

@@ -8,13 +8,16 @@
 mod action;
 mod check;
 mod definition;
+mod edit;
 mod engine;
 mod permitted;
 mod progress;
 mod record;
 mod running;
+mod step_caller;
 mod stored;
 mod versions;
+mod walk;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,13 +34,14 @@ pub(crate) use self::{
 };
 pub use self::{
     definition::{Condition, Definition, Step},
-    progress::{Position, Progress, ProgressReader},
+    edit::{remove, upsert},
     record::{CallView, MAX_LISTED_RUNS, RUN_TTL, RunStatus, RunView, newest_runs, read},
     running::RUN_SHARES,
-    stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list, remove, upsert},
+    stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list},
     versions::{MAX_VERSIONS, get_version},
 };
 use self::{record::Origin, stored::RecipeCopy};
+pub use super::progress::{Position, Progress, ProgressReader};
 use super::{SessionCaller, errors};
 use crate::{
     App, Result, catalog,

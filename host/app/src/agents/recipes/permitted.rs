@@ -10,16 +10,12 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{
-    OpenRecipe,
-    check::{Walk, problem_of},
-    definition::Step,
-};
+use super::{OpenRecipe, definition::Step, walk::Walk};
 use crate::{
-    App, Result, accounts,
+    App, Class, Error, Result, accounts,
     agents::{
-        Config, ManageConnections, Permission, SessionCaller, approval, errors, execute,
-        meta::MetaTool, resolve, scope,
+        Config, ManageConnections, Permission, SessionCaller, errors, meta::MetaTool, resolve,
+        scope,
     },
     catalog::{LATEST, ResolvedTool},
     core::ids::AccountId,
@@ -33,12 +29,12 @@ pub(super) async fn account(
     found: &ResolvedTool,
     named: Option<&str>,
 ) -> Result<Option<AccountId>> {
-    let account = execute::account(app, caller, found, named).await;
+    let account = resolve::account(app, caller, found, named).await;
     let account = match account {
         Err(cause) if cause.is(&errors::NO_ACTIVE_CONNECTION) && !is_limited(caller, found) => None,
         found => found?,
     };
-    if approval::is_missing(caller, found, account.as_ref()) {
+    if resolve::is_approval_missing(caller, found, account.as_ref()) {
         return Err(errors::approval_required(&found.tool.slug));
     }
     Ok(account)
@@ -98,6 +94,16 @@ async fn check_step(
         }
     }
     account(app, caller, &known, named).await.map(|_| ())
+}
+
+/// Returns a refusal as a problem of a recipe. Fails with an error that says nothing about the recipe.
+pub(super) fn problem_of(cause: Error) -> Result<String> {
+    let class = cause.info().class;
+    if class == Class::Internal || class.may_pass() {
+        Err(cause)
+    } else {
+        Ok(cause.to_string())
+    }
 }
 
 /// Checks that a session has the limits of the one that stored the scripts of a recipe.

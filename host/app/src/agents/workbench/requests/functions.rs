@@ -10,7 +10,7 @@ use crate::{
     App, Result,
     agents::{
         SessionCaller, SessionExecute, errors, execute,
-        meta::{self, MetaTool, ToolSearch, UseCase},
+        meta::{MetaTool, ToolSearch, UseCase, search},
         proxy::ProxyCall,
     },
     core::{clock::iso, json},
@@ -91,11 +91,11 @@ pub(super) async fn search_tools(
         use_case,
         known_fields: None,
     });
-    let search = ToolSearch {
+    let request = ToolSearch {
         queries: queries.collect(),
         session: None,
     };
-    to_json(&meta::search(app, caller, search).await?)
+    to_json(&search(app, caller, request).await?)
 }
 
 pub(super) async fn request_provider(

@@ -1,4 +1,4 @@
-//! Tests of `check`.
+//! Tests of `walk`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Tests of `meta`.
+//! Tests of `tool`.
 
 use super::*;
 use crate::agents::{ManageConnections, Workbench};
