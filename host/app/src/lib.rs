@@ -59,7 +59,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &runs::log::CASSETTES_COLLECTION,
     &events::subscriptions::COLLECTION,
     &events::endpoints::COLLECTION,
-    &events::outbox::COLLECTION,
+    &events::event::COLLECTION,
     &events::sink::COLLECTION,
     &events::delivery::COLLECTION,
     &events::ordering::COLLECTION,

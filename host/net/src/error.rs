@@ -5,7 +5,7 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 use reqwest::Method;
 use url::Url;
 
-use crate::{Limits, body, connect, guard};
+use crate::{Limits, body, connect, guard, lookup};
 
 /// Error of a request without a response. The text names method and origin, never path, query or
 /// headers, because those may hold secrets.
@@ -140,10 +140,11 @@ impl ErrorContext {
             () => ErrorKind::Protocol,
         };
         for cause in causes(failure) {
-            match cause.downcast_ref::<guard::Unresolved>() {
-                Some(guard::Unresolved::Refused(refused)) => return self.denied(refused),
-                Some(failed) => return self.error(ErrorKind::Dns, failed),
-                None => {}
+            if let Some(refused) = cause.downcast_ref::<guard::Refused>() {
+                return self.denied(refused);
+            }
+            if let Some(unresolved) = cause.downcast_ref::<lookup::Unresolved>() {
+                return self.error(ErrorKind::Dns, unresolved);
             }
             if cause.is::<connect::ConnectTimeout>() {
                 return self.timeout("the connection", connect_limit);

@@ -22,10 +22,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::{
-    connect,
-    lookup::{LOOKUP_TIMEOUT, Lookups},
-};
+use crate::{connect, lookup::Lookups};
 
 /// Special-purpose IPv4 ranges (RFC 6890 and its registry), multicast and the reserved block.
 const DENIED_V4: [Ipv4Net; 16] = [
@@ -150,7 +147,8 @@ pub fn check_url(url: &Url, allow: &[IpNet]) -> Result<(), Refused> {
     }
 }
 
-/// Resolver that refuses names with a forbidden address.
+/// Resolver that refuses names with a forbidden address. The HTTP client returns the reason as the
+/// source of its error.
 #[derive(Clone)]
 pub(crate) struct Resolver {
     allow: Arc<[IpNet]>,
@@ -179,7 +177,7 @@ impl Resolve for Resolver {
         let tenant = connect::current_tenant();
         Box::pin(async move {
             let addresses = lookups.find(name.as_str(), tenant).await?;
-            let addresses = check_addresses(addresses, &allow).map_err(Unresolved::Refused)?;
+            let addresses = check_addresses(addresses, &allow)?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
@@ -198,31 +196,6 @@ pub(crate) fn check_addresses(
         None => Ok(addresses),
     }
 }
-
-/// Reason why a name lacks a usable address. The HTTP client returns it as the source of its error.
-#[derive(Debug)]
-pub(crate) enum Unresolved {
-    Refused(Refused),
-    Failed(String),
-    TooSlow,
-    TooMany,
-}
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refused) => refused.fmt(f),
-            Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
-            Self::TooSlow => write!(
-                f,
-                "no name server responded within {LOOKUP_TIMEOUT:?}; try again later"
-            ),
-            Self::TooMany => f.write_str("too many name lookups are waiting; try again later"),
-        }
-    }
-}
-
-impl StdError for Unresolved {}
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

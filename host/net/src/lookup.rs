@@ -15,6 +15,8 @@
 
 use std::{
     collections::HashMap,
+    error::Error as StdError,
+    fmt,
     net::{SocketAddr, ToSocketAddrs},
     sync::Arc,
     thread,
@@ -24,8 +26,6 @@ use std::{
 use gate::Shares;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::oneshot, time::timeout};
-
-use crate::guard::Unresolved;
 
 /// Shares of tenants, and of registered domains, in simultaneous lookups, each on its own thread.
 pub const LOOKUP_SHARES: Shares = Shares {
@@ -49,6 +49,29 @@ const STACK_BYTES: usize = 512 << 10;
 
 /// Addresses of a name or the reason why it lacks them.
 type LookupResult = Result<Vec<SocketAddr>, String>;
+
+/// Reason why a name lacks addresses. The HTTP client returns it as the source of its error.
+#[derive(Debug)]
+pub(crate) enum Unresolved {
+    Failed(String),
+    TooSlow,
+    TooMany,
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
+            Self::TooSlow => write!(
+                f,
+                "no name server responded within {LOOKUP_TIMEOUT:?}; try again later"
+            ),
+            Self::TooMany => f.write_str("too many name lookups are waiting; try again later"),
+        }
+    }
+}
+
+impl StdError for Unresolved {}
 
 /// Scheduler of name lookups.
 pub(crate) struct Lookups {

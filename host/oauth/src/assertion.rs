@@ -1,17 +1,17 @@
 //! Assertions that a client or an account signs (RFC 7519, RFC 7523).
 
 use jsonwebtoken::{EncodingKey, Header};
-use manifest::{Algorithm, Assertion};
+use manifest::{Algorithm, Assertion, Source};
 use serde_json::{Map, Value};
 
-use super::{Refusal, Result, variables::Variables};
+use super::{Refusal, Result};
 
 /// Allowance in seconds for provider clocks that are behind.
 const CLOCK_SKEW_SECONDS: i64 = 30;
 
-/// Signs the assertion that the manifest describes, for one request.
-pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<String> {
-    let pem = manifest::fill(&assertion.key, variables).map(zeroize::Zeroizing::new);
+/// Signs the assertion that the manifest describes, for one request with these values.
+pub(super) fn sign(assertion: &Assertion, values: &impl Source, now_ms: i64) -> Result<String> {
+    let pem = manifest::fill(&assertion.key, values).map(zeroize::Zeroizing::new);
     let pem = pem.ok_or_else(|| Refusal::unsent("the account has no signing key"))?;
     let (algorithm, key) = read_key(assertion.algorithm, &pem);
     let unusable = |_| {
@@ -22,8 +22,8 @@ pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<S
     header.kid = assertion
         .key_id
         .as_ref()
-        .and_then(|template| manifest::fill(template, variables));
-    let issued = variables.flow.now_ms / 1000 - CLOCK_SKEW_SECONDS;
+        .and_then(|template| manifest::fill(template, values));
+    let issued = now_ms / 1000 - CLOCK_SKEW_SECONDS;
     let mut claims: Map<_, _> = [
         ("iat".to_owned(), Value::from(issued)),
         (
@@ -35,9 +35,11 @@ pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<S
     .into_iter()
     .collect();
     let declared = assertion.claims.iter();
-    claims.extend(declared.filter_map(|(name, claim)| {
-        Some((name.clone(), manifest::fill(claim, variables)?.into()))
-    }));
+    claims.extend(
+        declared.filter_map(|(name, claim)| {
+            Some((name.clone(), manifest::fill(claim, values)?.into()))
+        }),
+    );
     jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)
 }
 

@@ -34,7 +34,8 @@ use zeroize::Zeroizing;
 use self::{scheme::text, variables::Variables};
 pub use authorize::{challenge, is_scope_parameter, requested_scopes};
 pub use discover::MetadataCache;
-pub use register::{REGISTERED_AUTH, metadata};
+pub use register::metadata;
+pub use request::REGISTERED_AUTH;
 pub use scheme::Values;
 
 /// Name of the account value with the display name of the connected user.

@@ -6,16 +6,15 @@ use net::Url;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Flow, Refusal, Result, Values, answer, join_scopes, request, text, variables::Variables,
+    Flow, Refusal, Result, Values, answer, join_scopes,
+    request::{self, REGISTERED_AUTH},
+    text,
+    variables::Variables,
 };
 
 /// Members of a registration with the address and the token to read it (RFC 7592).
 const CLIENT_URI_MEMBER: &str = "registration_client_uri";
 const ACCESS_TOKEN_MEMBER: &str = "registration_access_token";
-
-/// Field of a registration with the client authentication that the provider has registered. It may
-/// be another one than was requested (RFC 7591, section 3.2.1).
-pub const REGISTERED_AUTH: &str = "token_endpoint_auth_method";
 
 /// Members of a registration that are stored.
 const STORED_MEMBERS: [&str; 6] = [

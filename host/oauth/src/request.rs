@@ -12,7 +12,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::{Flow, REGISTERED_AUTH, Refusal, Result, scheme, variables::Variables};
+use super::{Flow, Refusal, Result, scheme, variables::Variables};
+
+/// Field of a registration with the client authentication that the provider has registered. It may
+/// be another one than was requested (RFC 7591, section 3.2.1).
+pub const REGISTERED_AUTH: &str = "token_endpoint_auth_method";
 
 /// Maximum size of a response in bytes. A token has a few thousand bytes at most.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;

@@ -31,7 +31,7 @@ impl<'a> Variables<'a> {
             extra,
         };
         if let Some(assertion) = &flow.oauth2()?.assertion {
-            let signed = assertion::sign(&variables, assertion)?;
+            let signed = assertion::sign(assertion, &variables, flow.now_ms)?;
             // For a key file, the assertion itself is the grant (RFC 7523, section 2.1).
             let granted = flow.scheme.mode == AuthMode::GoogleServiceAccount
                 && !variables.standard.is_empty();

@@ -8,7 +8,6 @@
 use std::{fmt, time::Duration};
 
 pub use super::class::Class;
-use super::errors;
 
 /// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -158,37 +157,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<store::Error> for Error {
-    fn from(cause: store::Error) -> Self {
-        match cause {
-            store::Error::Full => errors::storage_full(),
-            store::Error::Unavailable(_) => errors::unavailable(cause),
-            // Damaged data, or a query that the store does not support.
-            other => errors::internal(other),
-        }
-    }
-}
-
-impl From<store::EditError<Error>> for Error {
-    fn from(cause: store::EditError<Error>) -> Self {
-        match cause {
-            store::EditError::Change(cause) => cause,
-            store::EditError::Read(cause) => cause.into(),
-            store::EditError::Commit(cause) => cause.into(),
-        }
-    }
-}
-
-impl From<store::CommitError> for Error {
-    fn from(cause: store::CommitError) -> Self {
-        match cause {
-            store::CommitError::Full => errors::storage_full(),
-            store::CommitError::Invalid(_) => errors::internal(cause),
-            other => errors::unavailable(other),
-        }
-    }
-}
-
 /// Declares the errors of a module, in a static slice `TABLE`. An entry has the name of its
 /// [`ErrorInfo`], the function that creates the error, its class, code, slug, message and hint. The
 /// message names the parameters of the function. Calls at the end add problems or the time to wait.
@@ -224,7 +192,7 @@ macro_rules! error_table {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::core::errors;
 
     #[test]
     fn message_counts_problems_and_list_is_complete() {

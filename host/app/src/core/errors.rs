@@ -1,4 +1,4 @@
-//! Errors that any module may return.
+//! Errors that any module may return, and those that failures of the store become.
 //!
 //! The errors of a module include those of the modules below it, so that code names each error as
 //! `errors::name`.
@@ -43,6 +43,37 @@ crate::error_table! { pub table:
     INTERNAL = internal(reason: impl Display): Internal, 10500, "Server_InternalError",
         "internal error: {reason}",
         "send the `request_id` to the operator; the server's log has the reason";
+}
+
+impl From<store::Error> for Error {
+    fn from(cause: store::Error) -> Self {
+        match cause {
+            store::Error::Full => storage_full(),
+            store::Error::Unavailable(_) => unavailable(cause),
+            // Damaged data, or a query that the store does not support.
+            other => internal(other),
+        }
+    }
+}
+
+impl From<store::EditError<Error>> for Error {
+    fn from(cause: store::EditError<Error>) -> Self {
+        match cause {
+            store::EditError::Change(cause) => cause,
+            store::EditError::Read(cause) => cause.into(),
+            store::EditError::Commit(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<store::CommitError> for Error {
+    fn from(cause: store::CommitError) -> Self {
+        match cause {
+            store::CommitError::Full => storage_full(),
+            store::CommitError::Invalid(_) => internal(cause),
+            other => unavailable(other),
+        }
+    }
 }
 
 /// Returns the error for a request that gets no permit of a limited capacity.

@@ -10,8 +10,8 @@ use store::{Batch, Store};
 
 use super::{
     AccountData, errors,
-    event::EventKind,
-    outbox::{self, NewEvent},
+    event::{EventKind, NewEvent},
+    outbox,
     sink::Sink,
 };
 use crate::{

@@ -9,11 +9,8 @@ mod replay;
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use store::{
-    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
-};
+use store::{Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window};
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
@@ -25,11 +22,10 @@ pub use self::{
 use super::{
     errors,
     event::EventKind,
-    outbox::{self, NewEvent},
     subscriptions::{self, Subscription},
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
     core::{
         ids::{DeliveryId, ProjectId, SubscriptionId},
         vault::{DataKey, SealContext, Sealed},
@@ -52,8 +48,6 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Maximum attempts of one delivery that are kept, the newest.
 pub const MAX_KEPT_ATTEMPTS: usize = 32;
-/// Default payload of a test event.
-const TEST_PAYLOAD: &[u8] = br#"{"test":true}"#;
 
 /// A delivery, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -250,7 +244,7 @@ impl DeliveryView {
     }
 
     /// Reads a delivery.
-    async fn read(
+    pub(super) async fn read(
         app: &App,
         project: &Project,
         subscription: &SubscriptionId,
@@ -260,29 +254,6 @@ impl DeliveryView {
         let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
         Self::open(&key, &project.id, record)
     }
-}
-
-/// Sends an event to a subscription that no trigger caused, to test its endpoint. Returns the
-/// delivery. Fails if the subscription does not exist, the event exceeds the quota of the project,
-/// or the payload is not JSON.
-pub async fn send_test(
-    app: &App,
-    project: &Project,
-    subscription: &SubscriptionId,
-    payload: Option<Bytes>,
-) -> Result<DeliveryView> {
-    let payload = payload.unwrap_or(Bytes::from_static(TEST_PAYLOAD));
-    let event = NewEvent::test(app, payload);
-    let to = subscription.as_str();
-    let sent = app.store.change(&COLLECTION, to, || async {
-        let record = subscriptions::record(app, project, subscription).await?;
-        let batch = Batch::at(app.clock.now()).check(&record);
-        let batch = outbox::add_for(app, &project.id, batch, &event, &record).await?;
-        Ok::<_, Error>((batch, ()))
-    });
-    sent.await?;
-    let id = DeliveryId::for_event(event.id, subscription);
-    DeliveryView::read(app, project, subscription, &id).await
 }
 
 /// Returns a page of the deliveries of a subscription, newest first, and their total number. Fails

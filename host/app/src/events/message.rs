@@ -7,8 +7,7 @@ use store::Record;
 
 use super::{
     errors,
-    event::{EventKind, MessageVersion},
-    outbox::{self, Event, TriggerSource},
+    event::{self, Event, EventKind, MessageVersion, TriggerSource},
 };
 use crate::{
     App, Error, Result,
@@ -78,7 +77,7 @@ pub(super) async fn write(
     event: &Record<Event>,
     version: MessageVersion,
 ) -> Result<Bytes> {
-    let data = outbox::payload(app, event).await?;
+    let data = event::payload(app, event).await?;
     // Only messages of triggers have older versions.
     let written = match (version, &event.body.source) {
         (MessageVersion::V1, Some(source)) => serde_json::to_vec(&FirstVersion {

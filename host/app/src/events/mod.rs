@@ -23,6 +23,7 @@ pub(crate) mod sink;
 pub mod stream;
 mod subscription_disabling;
 pub mod subscriptions;
+mod test_event;
 pub mod trigger_log;
 pub mod triggers;
 
@@ -38,6 +39,7 @@ pub(crate) use self::{
 pub use self::{
     message::message_id,
     sink::{SINK_SHARES, SinkSettings},
+    test_event::send_test_event,
 };
 
 /// Function that writes an account as the API shows it, as JSON.

@@ -15,7 +15,7 @@ use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record, St
 
 use super::{
     delivery::{Delivery, DeliveryStatus},
-    outbox::NewEvent,
+    event::NewEvent,
 };
 use crate::{
     App, Result,

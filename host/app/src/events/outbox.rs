@@ -1,169 +1,33 @@
 //! Events that wait to be delivered: they are stored in the batch of their cause.
 //!
-//! An event exists if and only if its cause does, and its deliveries exist with it. The id of an
-//! event is chosen by the caller and the ids of its deliveries follow from it, so that an
-//! occurrence reported twice is one event. Payloads are sealed in the store.
+//! An event exists if and only if its cause does, and its deliveries exist with it. The ids of the
+//! deliveries follow from that of the event.
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record, Store, Time};
+use store::{Batch, Query, Record, Store, Time};
 use uuid::Uuid;
 
 use super::{
     delivery::Delivery,
     errors,
-    event::EventKind,
+    event::{Event, NewEvent},
     ordering::Lanes,
     sink::Sink,
     subscriptions::Subscription,
-    triggers::{ActionMode, actions},
+    triggers::actions,
 };
 use crate::{
     App, Result,
     core::{
-        ids::{
-            AccountId, AuthConfigId, DeliveryId, LogId, ProjectId, SubscriptionId,
-            TriggerInstanceId,
-        },
-        vault::{SealContext, Sealed, Vault},
+        ids::{DeliveryId, ProjectId, SubscriptionId},
+        vault::Vault,
     },
     projects::quotas::{Kind as QuotaKind, Quotas},
 };
 
-/// Collection of events.
-pub(crate) static COLLECTION: Collection = Collection {
-    name: "events",
-    erasure: Erasure::Project,
-    fields: &[
-        Field::new("trigger", Kind::Text),
-        Field::new("log", Kind::Text),
-    ],
-};
-
-/// Number of events that lists read at a time. Each may have a payload of some MiB.
-pub(super) const EVENTS_PER_READ: u64 = 8;
-/// Field of an event with its sealed payload.
-const DATA_FIELD: &str = "data";
 /// Bytes that an event counts toward the quota of its project in addition to its payload.
 const RECORD_BYTES: usize = 1 << 10;
-
-/// Trigger instance that an event came from.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TriggerSource {
-    /// Id of the event's entry in the log of triggers.
-    pub log_id: LogId,
-    /// Slug of the trigger type.
-    pub trigger_slug: String,
-    /// Id of the trigger instance.
-    pub trigger_id: TriggerInstanceId,
-    /// Legacy id of the trigger instance.
-    pub trigger_uuid: Uuid,
-    /// Id of the account.
-    pub account_id: AccountId,
-    /// Legacy id of the account.
-    pub account_uuid: Uuid,
-    /// Id of the auth config.
-    pub auth_config_id: AuthConfigId,
-    /// Id of the user.
-    pub user_id: String,
-    /// Present if a tool runs for every event of the instance.
-    #[serde(skip)]
-    pub(crate) action: Option<ActionMode>,
-}
-
-/// An event before it is stored.
-pub(crate) struct NewEvent {
-    /// Id of the event: the same for the same occurrence.
-    pub(crate) id: Uuid,
-    pub(crate) kind: EventKind,
-    /// Payload, as JSON.
-    pub(crate) data: Bytes,
-    /// Trigger instance that the event came from, if it came from one.
-    pub(crate) trigger: Option<TriggerSource>,
-    /// Account that the event is about, if it came from no trigger instance.
-    pub(crate) account: Option<AccountId>,
-}
-
-/// An event, as stored under its id.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Event {
-    pub(super) kind: EventKind,
-    /// Trigger instance of the source, for lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    trigger: Option<TriggerInstanceId>,
-    /// Log id of the source, for reads by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    log: Option<LogId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) source: Option<TriggerSource>,
-    /// Account that the event is about, if it lacks a source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) account: Option<AccountId>,
-    /// True if a tool runs for the event instead of a webhook.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) for_action_only: bool,
-    data: Sealed<Box<RawValue>>,
-}
-
-impl Document for Event {
-    const COLLECTION: &'static Collection = &COLLECTION;
-}
-
-impl NewEvent {
-    /// Creates an event of a trigger that does not exist, for tests of an endpoint.
-    pub(super) fn test(app: &App, data: Bytes) -> Self {
-        let source = TriggerSource {
-            log_id: app.sequence.log(app.clock.now()),
-            trigger_slug: "TEST_EVENT".to_owned(),
-            trigger_id: TriggerInstanceId::random(),
-            trigger_uuid: Uuid::new_v4(),
-            account_id: AccountId::random(),
-            account_uuid: Uuid::new_v4(),
-            auth_config_id: AuthConfigId::random(),
-            user_id: "test".to_owned(),
-            action: None,
-        };
-        Self {
-            trigger: Some(source),
-            ..Self::new(EventKind::TriggerMessage, data)
-        }
-    }
-
-    /// Creates an event of this server, with a new id.
-    pub(super) fn new(kind: EventKind, data: Bytes) -> Self {
-        Self {
-            id: Uuid::new_v4(),
-            kind,
-            data,
-            trigger: None,
-            account: None,
-        }
-    }
-
-    /// Returns the instance whose action runs for the event, and the relation of the action to webhooks.
-    fn action(&self) -> Option<(&TriggerSource, ActionMode)> {
-        let source = self.trigger.as_ref();
-        let source = source.filter(|_| self.kind == EventKind::TriggerMessage)?;
-        Some((source, source.action?))
-    }
-
-    /// Returns true if the event is not sent to webhook subscriptions.
-    fn is_for_action_only(&self) -> bool {
-        let action = self.action();
-        action.is_some_and(|(_, mode)| mode == ActionMode::InsteadOfWebhooks)
-    }
-}
-
-impl Event {
-    /// Returns the id of the account that the event is about.
-    pub(super) fn account(&self) -> Option<&AccountId> {
-        let source = self.source.as_ref().map(|source| &source.account_id);
-        source.or(self.account.as_ref())
-    }
-}
 
 /// Adds an event of this server to a batch as [`add_in`] does.
 pub(crate) async fn add(
@@ -318,23 +182,7 @@ async fn insert(
 ) -> Result<Batch> {
     let owner = project.as_str();
     let id = event.id.to_string();
-    let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
-        errors::internal(format_args!(
-            "the payload of event {id} is not JSON: {cause}"
-        ))
-    })?;
-    let key = vault.key(owner, batch.now).await?;
-    let context = SealContext::new::<Event>(owner, &id, DATA_FIELD);
-    let source = event.trigger.clone();
-    let stored = Event {
-        kind: event.kind,
-        trigger: source.as_ref().map(|source| source.trigger_id.clone()),
-        log: source.as_ref().map(|source| source.log_id.clone()),
-        source,
-        account: event.account.clone(),
-        for_action_only: event.is_for_action_only(),
-        data: key.seal(context, &data)?.cast(),
-    };
+    let stored = Event::seal(vault, owner, &id, event, batch.now).await?;
     let mut batch = batch.insert(owner, &id, &stored);
     if let Some(sink) = sink {
         batch = sink.add(batch, owner, &id, event.kind);
@@ -349,17 +197,4 @@ async fn insert(
         batch = batch.insert(owner, id.as_str(), &delivery);
     }
     Ok(batch)
-}
-
-/// Returns the id of a stored event. Fails if the record is damaged.
-pub(super) fn event_id(record: &Record<Event>) -> Result<Uuid> {
-    let parsed = Uuid::parse_str(&record.id);
-    parsed.map_err(|cause| errors::internal(format_args!("the id of event {}: {cause}", record.id)))
-}
-
-/// Decrypts the payload of an event. Fails if it cannot be decrypted.
-pub(super) async fn payload(app: &App, record: &Record<Event>) -> Result<Box<RawValue>> {
-    let context = SealContext::of(record, DATA_FIELD);
-    let now = app.clock.now();
-    app.vault.unseal(context, &record.body.data, now).await
 }

@@ -6,7 +6,7 @@ use store::{Collection, Query};
 
 use super::{
     delivery::{self, DeliveryStatus},
-    ordering, outbox, sink,
+    event, ordering, sink,
     triggers::actions,
 };
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let ended = Query::all_projects().any_of("status", ended);
     let old = Query::all_projects().below("created_at", oldest);
     let erased: [(&'static Collection, Query); 5] = [
-        (&outbox::COLLECTION, old.clone()),
+        (&event::COLLECTION, old.clone()),
         (&actions::COLLECTION, old.clone()),
         (&sink::COLLECTION, old),
         (&delivery::COLLECTION, ended.below("created_at", oldest)),

@@ -24,9 +24,8 @@ use url::Url;
 use super::{
     delivery::{Attempt, Delivery, StoredAttempt},
     errors,
-    event::MessageVersion,
+    event::{Event, MessageVersion},
     message, ordering,
-    outbox::Event,
     pacing::Permit,
     signing,
     subscription_disabling::disable,

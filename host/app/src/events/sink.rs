@@ -21,9 +21,8 @@ use url::Url;
 
 use super::{
     errors,
-    event::{EventKind, MessageVersion},
+    event::{Event, EventKind, MessageVersion},
     message,
-    outbox::Event,
 };
 use crate::{
     App, Error, Result,

@@ -13,9 +13,8 @@ use tokio::time::sleep;
 
 use super::{
     errors,
-    event::MessageVersion,
+    event::{COLLECTION, EVENTS_PER_READ, Event, MessageVersion},
     message,
-    outbox::{COLLECTION, EVENTS_PER_READ, Event},
 };
 use crate::{
     App, Result,

@@ -6,8 +6,8 @@ use store::{Batch, Record, Time};
 
 use super::{
     errors,
-    event::EventKind,
-    outbox::{self, NewEvent},
+    event::{EventKind, NewEvent},
+    outbox,
     subscriptions::{COLLECTION, DisableReason, Disabled, Subscription},
 };
 use crate::{

@@ -12,9 +12,8 @@ use uuid::Uuid;
 use super::{
     delivery::{self, Attempt, Delivery, DeliveryStatus, DeliveryView},
     errors,
-    event::EventKind,
+    event::{self, EVENTS_PER_READ, Event, EventKind, TriggerSource},
     message,
-    outbox::{self, EVENTS_PER_READ, Event, TriggerSource},
 };
 use crate::{
     App, Result,
@@ -148,7 +147,7 @@ pub async fn list(
     let mut bytes = 0;
     loop {
         let page = app.store.list::<Event>(&query).await?;
-        let ids = page.items.iter().map(outbox::event_id);
+        let ids = page.items.iter().map(event::id_of);
         let ids = ids.collect::<Result<Vec<_>>>()?;
         let deliveries = delivery::of_events(app, project, &ids).await?;
         let last = page.items.last().map(|event| event.id.clone());
@@ -185,7 +184,7 @@ pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<Entry> {
     let query = Query::for_project(project.id.as_str()).is("log", id.as_str());
     let event = app.store.first::<Event>(query).await?;
     let event = event.ok_or_else(|| errors::event_log_not_found(id))?;
-    let id = outbox::event_id(&event)?;
+    let id = event::id_of(&event)?;
     let deliveries = delivery::of_events(app, project, &[id]).await?;
     let of_event = deliveries.get(&id).map_or(&[][..], Vec::as_slice);
     entry(app, project, &event, of_event, true).await
@@ -207,7 +206,7 @@ async fn entry(
         opened.push(delivery::open(app, &project.id, delivery.clone()).await?);
     }
     let payload = match with_payload {
-        true => Some(outbox::payload(app, event).await?),
+        true => Some(event::payload(app, event).await?),
         false => None,
     };
     Ok(Entry {

@@ -35,6 +35,8 @@ const RECORD_ID: &str = "written";
 const PART_MS: i64 = 4 * 3_600_000;
 /// Number of past parts that count in addition to the current one.
 const COUNTED_PARTS: i64 = 6;
+/// Bytes that a record counts in addition to its body: its envelope and its index entries.
+const RECORD_BYTES: usize = 512;
 /// Interval at which counts are added to the record.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -257,6 +259,17 @@ impl Quotas {
             counted.own.add(kind, owner, part, bytes);
         }
         fits
+    }
+
+    /// Counts a record of an owner with a body of `bytes`. Returns false without counting it if it
+    /// exceeds the quota of records.
+    pub(super) fn take_record(&self, owner: &str, bytes: usize, now: Time) -> bool {
+        self.take(
+            Kind::Records,
+            owner,
+            bytes.saturating_add(RECORD_BYTES),
+            now,
+        )
     }
 
     /// Counts bytes of an owner, also those that exceed its quota.

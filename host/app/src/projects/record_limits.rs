@@ -6,14 +6,8 @@
 
 use store::{Collection, Query};
 
-use crate::{
-    App, Result,
-    core::ids::ProjectId,
-    projects::{errors, quotas::Kind},
-};
+use crate::{App, Result, core::ids::ProjectId, projects::errors};
 
-/// Bytes that a record counts in addition to its body: its envelope and its index entries.
-const RECORD_BYTES: usize = 512;
 /// Part of what is left that a server grants without counting again. Fewer servers than this do not
 /// exceed a limit together.
 const GRANT_DIVISOR: u64 = 16;
@@ -104,11 +98,7 @@ pub(crate) async fn admit(
 /// Counts the bytes of a record that a project or another owner adds. Fails if it has added too many
 /// in a day.
 pub(crate) fn count_bytes(app: &App, owner: &str, bytes: usize) -> Result<()> {
-    let bytes = bytes.saturating_add(RECORD_BYTES);
-    if app
-        .quotas
-        .take(Kind::Records, owner, bytes, app.clock.now())
-    {
+    if app.quotas.take_record(owner, bytes, app.clock.now()) {
         return Ok(());
     }
     Err(errors::records_full())

@@ -12,7 +12,7 @@ use config::{ConfigError, Environment, File, FileFormat, Source as _};
 
 use super::{
     Config, Flags, Setting, all, s3,
-    sources::{Problem, Sources},
+    sources::{Problem, SettingsFile, Sources},
     value_at,
 };
 
@@ -32,18 +32,6 @@ const OTHER_VARIABLES: [&str; 6] = [
     "TOOLHOST_PROJECT_ID",
     "TOOLHOST_PASSPHRASE",
 ];
-
-/// The settings file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum SettingsFile {
-    /// A file to read. It is an error if it cannot be read.
-    Read(PathBuf),
-    /// The file of the machine, which this user may not read. It does not count.
-    Unreadable(PathBuf),
-    /// No file.
-    #[default]
-    Missing,
-}
 
 /// The settings and the origin of each.
 #[derive(Debug)]

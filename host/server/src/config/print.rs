@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use super::{
     Config, absolute, all,
-    load::SettingsFile,
     setting::{ANY_NAME, Setting},
-    sources::{Source, Sources},
+    sources::{SettingsFile, Source, Sources},
     value_at,
     values::{HIDDEN_TEXT, has_credentials},
 };

@@ -10,10 +10,21 @@ use config::{ConfigError, Map, Value, ValueKind};
 use manifest::did_you_mean;
 
 use super::{
-    load::SettingsFile,
     setting::{ANY_NAME, Setting},
     values::has_credentials,
 };
+
+/// The settings file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum SettingsFile {
+    /// A file to read. It is an error if it cannot be read.
+    Read(PathBuf),
+    /// The file of the machine, which this user may not read. It does not count.
+    Unreadable(PathBuf),
+    /// No file.
+    #[default]
+    Missing,
+}
 
 /// Origin of the value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]

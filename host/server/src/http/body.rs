@@ -17,18 +17,18 @@ use net::text;
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
-use crate::http::{
-    ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json, Server,
-    context::operation,
-    errors, flattened, members,
-    noting::{Notes, Noting},
-    unknown::{self, Warning},
+use crate::{
+    config::UnknownMembers,
+    http::{
+        ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json, Server,
+        context::operation,
+        errors, flattened, members,
+        noting::{Notes, Noting},
+        unknown::{MAX_WARNINGS, Warning},
+    },
 };
 
 pub(crate) use self::arriving::{read, read_after, read_file};
-
-/// The largest JSON body that any operation accepts regardless of the settings, in bytes.
-pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
 
 /// Charsets of JSON bodies that are accepted, as the Encoding standard names them. Latin-1 is a part of
 /// `windows-1252` there.
@@ -60,7 +60,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
         let branding = server.branding.clone();
         let parsed = parse(server, size, move || object(&bytes, &branding));
         let (body, warnings) = parsed.await??;
-        unknown::admit(server, warnings)?;
+        admit_unknown(server, warnings)?;
         Ok(Self { body, text })
     }
 }
@@ -97,6 +97,33 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
             parsed_as: PhantomData,
         })
     }
+}
+
+/// Takes note of the unknown properties of the body of the request being answered. An operation
+/// that refuses them does so. If `sessions.unknown_members` is `warn`, it refuses only those that
+/// may be misspelled or misplaced restrictions.
+///
+/// # Errors
+/// `4300` with every refused property that was noted.
+pub(crate) fn admit_unknown(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
+    if operation().refuses_unknown_members && !warnings.is_empty() {
+        // Of more members than are noted, one could be a restriction.
+        let accepts_others = server.config.sessions.unknown_members == UnknownMembers::Warn
+            && warnings.len() < MAX_WARNINGS;
+        let problems: Vec<_> = warnings
+            .iter()
+            .filter(|warning| !accepts_others || warning.may_restrict)
+            .map(Warning::refusal)
+            .collect();
+        if !problems.is_empty() {
+            return Err(errors::session_invalid(problems).into());
+        }
+        let warnings: Vec<_> = warnings.iter().map(Warning::to_string).collect();
+        let warnings = warnings.join(", ");
+        tracing::warn!(warnings, "a request to a session has unknown members");
+    }
+    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
+    Ok(())
 }
 
 /// Returns the JSON of a request in UTF-8, see [`text`].

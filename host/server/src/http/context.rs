@@ -13,8 +13,11 @@ use app::core::{
 };
 
 use crate::http::{
-    Branding, Server, limiter::Allowance, operation::Operation, permits::Permits,
-    request_counts::RouteCounts, unknown::Names,
+    Branding, Server,
+    limiter::{Allowance, Permits},
+    operation::Operation,
+    request_counts::RouteCounts,
+    unknown::Names,
 };
 
 tokio::task_local! {

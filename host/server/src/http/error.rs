@@ -1,20 +1,12 @@
-//! Errors: the envelope that every error has.
+//! Errors of requests, and their statuses.
 //!
 //! Every error ends as an [`ApiError`]: an error of one of the tables, or one of the few errors that
-//! only HTTP has. The class of the former decides the status. An error is logged in this module and
-//! nowhere else.
+//! only HTTP has. The class of the former decides the status.
 
 use std::time::Duration;
 
 use app::{Class, Error};
-use axum::{
-    http::{HeaderValue, Method, StatusCode, header},
-    response::{IntoResponse, Response},
-};
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::http::{context::request_id, reply::json};
+use axum::http::Method;
 
 /// Result of a handler.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
@@ -81,8 +73,9 @@ impl From<HttpError> for ApiError {
 }
 
 impl HttpError {
+    /// Returns the status, the code, the slug, the message and the hint.
     #[rustfmt::skip]
-    fn row(self) -> (u16, u32, &'static str, String, &'static str) {
+    pub(super) fn row(self) -> (u16, u32, &'static str, String, &'static str) {
         let text = str::to_owned;
         match self {
             Self::UnknownRoute => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "check the path; every path begins with /api/v3 or /api/v3.1"),
@@ -105,7 +98,7 @@ impl HttpError {
 }
 
 /// Returns the HTTP status of a class of errors.
-fn status(class: Class) -> u16 {
+pub(super) fn status(class: Class) -> u16 {
     match class {
         Class::Invalid => 400,
         Class::Unauthenticated => 401,
@@ -122,112 +115,6 @@ fn status(class: Class) -> u16 {
         Class::Unavailable => 503,
         Class::UpstreamTimeout => 504,
         Class::StorageFull => 507,
-    }
-}
-
-/// The envelope of every error.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Refusal<'a> {
-    /// The same message again, at the top level where some clients look for it; only with status
-    /// 429.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    message: Option<&'a str>,
-    error: RefusalDetail<'a>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct RefusalDetail<'a> {
-    /// Message for people.
-    message: &'a str,
-    /// Error code of this platform; not the HTTP status.
-    code: u32,
-    /// Identifier for programs; never changes.
-    slug: &'a str,
-    /// The HTTP status.
-    status: u16,
-    /// The `x-request-id` of the request, or one made by the server.
-    request_id: String,
-    /// Suggestion how to solve the problem.
-    suggested_fix: &'a str,
-    /// One line for each problem, if there can be several.
-    errors: &'a [String],
-}
-
-/// Mark of the response to a request that failed and may nevertheless have had its effect.
-#[derive(Clone, Copy)]
-pub(crate) struct EffectUnknown;
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let (status, code, slug, message, hint) = match &self {
-            Self::App(error) => {
-                let info = error.info();
-                (
-                    status(info.class),
-                    info.code,
-                    info.slug,
-                    error.to_string(),
-                    info.hint,
-                )
-            }
-            Self::Http(error) => error.row(),
-        };
-        let (errors, after) = match &self {
-            Self::App(error) => (error.problems(), error.retry_after()),
-            Self::Http(_) => (&[][..], None),
-        };
-        let request_id = request_id().into_text();
-        match status {
-            // The server is not at fault.
-            502 | 504 => tracing::warn!(
-                request_id,
-                slug,
-                failure = message,
-                "a provider or a model failed"
-            ),
-            500.. if status != 501 => {
-                tracing::error!(request_id, slug, failure = message, "a request failed");
-            }
-            _ => tracing::debug!(
-                request_id,
-                status,
-                slug,
-                failure = message,
-                "a request was refused"
-            ),
-        }
-        // Details of an internal error could disclose more than they help.
-        let message = if status == 500 {
-            "internal error"
-        } else {
-            &message
-        };
-        let detail = RefusalDetail {
-            message,
-            code,
-            slug,
-            status,
-            request_id,
-            suggested_fix: hint,
-            errors,
-        };
-        let envelope = Refusal {
-            message: (status == 429).then_some(message),
-            error: detail,
-        };
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = json(status, &envelope);
-        if matches!(&self, Self::App(error) if error.is_effect_unknown()) {
-            response.extensions_mut().insert(EffectUnknown);
-        }
-        if let Some(after) = after {
-            response.headers_mut().insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(after.as_secs().max(1)),
-            );
-        }
-        response
     }
 }
 

@@ -19,12 +19,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
 use crate::http::{
-    ApiError, ApiResult, Server, auth, body::read, context::operation, error::EffectUnknown,
-    errors, limiter::Caller, operation::OperationRunner, permits,
+    ApiError, ApiResult, Server, auth, body::read, context::operation, errors, handover,
+    limiter::Caller, permits, refusal::EffectUnknown,
 };
 
 /// Maximum length of an idempotency key, in characters.
@@ -38,20 +39,22 @@ pub(crate) fn applies_to(request: &Request<Body>) -> bool {
     *request.method() == Method::POST && request.headers().contains_key(KEY_HEADER)
 }
 
-/// Performs a request, until its deadline if it has one, or replays its earlier response.
+/// Performs a request with a handler, until its deadline if it has one, or replays its earlier
+/// response.
 pub(crate) async fn answer(
-    runner: &OperationRunner,
+    server: &Arc<Server>,
     request: Request<Body>,
     deadline: Option<Instant>,
+    handle: impl FnOnce(Request<Body>) -> BoxFuture<'static, Response> + Send,
 ) -> Response {
-    match begin(&runner.server, request).await {
+    match begin(server, request).await {
         Err(error) => error.into_response(),
         Ok(Step::Replay(answer)) => replay(answer),
         Ok(Step::New(pending, keep, request)) => {
-            run(runner, request, deadline, pending, keep).await
+            run(server, handle(request), deadline, pending, keep).await
         }
         // The handler itself refuses a request without a valid key.
-        Ok(Step::NotAuthenticated(request)) => runner.handle(request).await,
+        Ok(Step::NotAuthenticated(request)) => handle(request).await,
     }
 }
 
@@ -161,18 +164,17 @@ fn replay(answer: RecordedResponse) -> Response {
 
 /// Performs the request in its own task.
 async fn run(
-    runner: &OperationRunner,
-    request: Request<Body>,
+    server: &Arc<Server>,
+    handled: BoxFuture<'static, Response>,
     deadline: Option<Instant>,
     pending: Pending,
     keep: bool,
 ) -> Response {
-    let noting = runner.server.clone();
-    let done = runner.handle(request);
+    let noting = server.clone();
     let answer = async move {
         let done = match deadline {
-            Some(deadline) => timeout_at(deadline, done).await,
-            None => Ok(done.await),
+            Some(deadline) => timeout_at(deadline, handled).await,
+            None => Ok(handled.await),
         };
         match done {
             Ok(response) => note(&noting, pending, keep, response).await,
@@ -181,7 +183,7 @@ async fn run(
                 .into_response(),
         }
     };
-    runner.server.detached.answer(answer).await
+    handover::answer_in_task(&server.detached, answer).await
 }
 
 /// Records the outcome before the response is sent.

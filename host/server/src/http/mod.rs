@@ -1,7 +1,7 @@
 //! Everything that a request passes on its way to its handler and back.
 //!
 //! [`listen`] accepts connections, [`answer`] handles what all requests have in common, and
-//! [`operation`] does what the row of the matched operation says. Handlers take their input as
+//! [`runner`] does what the row of the matched operation says. Handlers take their input as
 //! typed arguments ([`auth`], [`body`], [`path`], [`query`], [`page`]) and return typed values
 //! ([`reply`]); [`signature`] describes an operation from these very types. This module exports what
 //! handlers use.
@@ -18,6 +18,7 @@ pub(crate) mod error;
 pub(crate) mod errors;
 mod flattened;
 pub(crate) mod forwarded;
+pub(crate) mod handover;
 pub(crate) mod idempotency;
 pub(crate) mod limiter;
 pub(crate) mod listen;
@@ -28,10 +29,12 @@ pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod permits;
 pub(crate) mod query;
+pub(crate) mod refusal;
 pub(crate) mod reply;
 pub(crate) mod request_counts;
 pub(crate) mod routes;
 pub(crate) mod row;
+pub(crate) mod runner;
 pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod signature;
@@ -44,8 +47,8 @@ pub(crate) use self::{
     body::{ComponentBytes, JsonWithText, OptionalJson, UnparsedJson},
     branding::Branding,
     context::{CURRENT_REQUEST, request_id},
+    detached::run_to_completion,
     error::{ApiError, ApiResult, HttpError},
-    operation::run_to_completion,
     page::{Listed, Page, Position, ShortPage},
     path::{Path, Prefix},
     query::{Pairs, Query, number_or_null},

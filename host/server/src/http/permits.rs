@@ -4,43 +4,12 @@
 //! A request that waits for its client holds no permit: it releases its permit, waits, and acquires
 //! it again. A stream releases it for good, and has a permit of its own.
 
-use std::cell::{Cell, OnceCell};
-
 use app::Error;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::{
     context::CURRENT_REQUEST,
-    limiter::{Caller, CallerPermit, PagePermit, RequestLimiter},
+    limiter::{Caller, RequestLimiter},
 };
-
-/// Permit of one request, released when it is answered.
-#[derive(Default)]
-pub(crate) struct Permits {
-    server: Cell<Option<OwnedSemaphorePermit>>,
-    project: Cell<Option<CallerPermit>>,
-    page: Cell<Option<PagePermit>>,
-    /// Caller whose permit the request needs.
-    caller: OnceCell<Caller>,
-}
-
-impl Permits {
-    /// Returns true if the request was sent to a project without a key.
-    pub(crate) fn is_of_stranger(&self) -> bool {
-        let caller = self.caller.get();
-        caller.is_some_and(|caller| caller.stranger.is_some())
-    }
-
-    /// Moves the permit into a new value.
-    pub(crate) fn take(&self) -> Self {
-        Self {
-            server: Cell::new(self.server.take()),
-            project: Cell::new(self.project.take()),
-            page: Cell::new(self.page.take()),
-            caller: self.caller.clone(),
-        }
-    }
-}
 
 /// Acquires the permit of the request being answered.
 ///

@@ -13,8 +13,9 @@ use utoipa_axum::PathItemExt;
 
 use crate::http::{
     Server, cors, error,
-    operation::{Operation, OperationRunner, perform_always, route_handler},
+    operation::Operation,
     row::Row,
+    runner::{OperationRunner, perform_always, route_handler},
 };
 
 /// Routes whose requests are counted and logged by their paths.

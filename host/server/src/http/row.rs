@@ -9,7 +9,8 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::http::{
     Server,
-    operation::{Deadline, MaxBody, Operation, Permission, RouteHandler, handler},
+    operation::{Deadline, MaxBody, Operation, Permission},
+    runner::{RouteHandler, handler},
     signature::{Description, Signature},
 };
 

@@ -17,10 +17,7 @@ use axum::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::{
-    config::UnknownMembers,
-    http::{ApiResult, CURRENT_REQUEST, Server, branding::Branding, context::operation, errors},
-};
+use crate::http::{branding::Branding, errors};
 
 /// Query parameters that filter lists and streams. A read that does not know one would return more than was
 /// asked for.
@@ -62,7 +59,7 @@ struct Noted {
 pub(crate) struct Warning {
     text: String,
     /// True if the name is similar to a permitted one, or to a restriction of sessions.
-    may_restrict: bool,
+    pub(super) may_restrict: bool,
 }
 
 impl Warning {
@@ -173,33 +170,6 @@ pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() ->
     if warnings.len() < MAX_WARNINGS {
         warnings.push(warning());
     }
-}
-
-/// Takes note of the unknown properties of the body of the request being answered. An operation
-/// that refuses them does so. If `sessions.unknown_members` is `warn`, it refuses only those that
-/// may be misspelled or misplaced restrictions.
-///
-/// # Errors
-/// `4300` with every refused property that was noted.
-pub(crate) fn admit(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
-    if operation().refuses_unknown_members && !warnings.is_empty() {
-        // Of more members than are noted, one could be a restriction.
-        let accepts_others = server.config.sessions.unknown_members == UnknownMembers::Warn
-            && warnings.len() < MAX_WARNINGS;
-        let problems: Vec<_> = warnings
-            .iter()
-            .filter(|warning| !accepts_others || warning.may_restrict)
-            .map(Warning::refusal)
-            .collect();
-        if !problems.is_empty() {
-            return Err(errors::session_invalid(problems).into());
-        }
-        let warnings: Vec<_> = warnings.iter().map(Warning::to_string).collect();
-        let warnings = warnings.join(", ");
-        tracing::warn!(warnings, "a request to a session has unknown members");
-    }
-    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
-    Ok(())
 }
 
 /// Returns the warning about an unknown property of a body. `place` is the path of its object, with

@@ -15,7 +15,7 @@ use crate::{
     api::{tool_router::MAX_INLINE_TOOLS, webhook_ingress},
     http::{
         answer::{MAX_HEADER_BYTES, MAX_HEADERS, MAX_REQUEST_LINE_BYTES},
-        body::MAX_JSON_BYTES,
+        operation::MAX_JSON_BYTES,
         page::MAX_LIMIT,
         query::{MAX_LIST_ENTRIES, MAX_TEXT_CHARS},
     },

@@ -7,6 +7,7 @@ use app::{
     agents::{
         self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
     },
+    catalog::ResolvedTool,
     core::truncate,
     files,
     projects::SharedProject,
@@ -35,7 +36,6 @@ use super::{
     approving::CallApproval,
     calls::{self, Connection, RunningCall, cancellation},
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
-    listing::Offered,
     results::{Outcome, Source, executed, refused, toolkit_of, untrusted},
     state::State,
     tools,
@@ -64,6 +64,12 @@ impl Caller {
             Self::Session(caller) => &caller.project,
         }
     }
+}
+
+/// A tool of an endpoint.
+pub(super) enum Offered {
+    Meta(MetaTool),
+    Tool(ResolvedTool),
 }
 
 /// Endpoint for one request.

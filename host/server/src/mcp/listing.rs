@@ -8,7 +8,6 @@ use std::{
 use app::{
     Error,
     agents::{self, meta::MetaTool},
-    catalog::ResolvedTool,
 };
 use rmcp::{ErrorData, model::ListToolsResult};
 use serde::Serialize;
@@ -16,18 +15,12 @@ use serde::Serialize;
 use super::{
     cursor,
     descriptions::Description,
-    endpoint::{Caller, Endpoint, internal},
+    endpoint::{Caller, Endpoint, Offered, internal},
     tools,
 };
 
 /// Maximum size of a page of `tools/list`, in bytes. Many clients read the first one alone.
 pub(crate) const MAX_PAGE_BYTES: usize = 2 << 20;
-
-/// A tool of an endpoint.
-pub(super) enum Offered {
-    Meta(MetaTool),
-    Tool(ResolvedTool),
-}
 
 /// A page of the list, as clients before version 2026-07-28 get it.
 #[derive(Serialize)]

@@ -37,13 +37,13 @@ pub(super) fn is_mark(value: &[u8]) -> bool {
 /// Makes sled rewrite the pages of these keys. The keys must be unused.
 pub(super) fn release(db: &Db, vacated: &[IVec]) -> Result<()> {
     for _ in 0..REWRITE_ROUNDS {
-        for value in [Some(IVec::default()), None] {
-            let mut batch = Batch::default();
-            vacated
-                .iter()
-                .for_each(|key| super::position::write(&mut batch, key, value.clone()));
-            db.apply_batch(batch)?;
+        let (mut marks, mut removals) = (Batch::default(), Batch::default());
+        for key in vacated {
+            marks.insert(key, IVec::default());
+            removals.remove(key);
         }
+        db.apply_batch(marks)?;
+        db.apply_batch(removals)?;
     }
     Ok(())
 }

@@ -12,8 +12,7 @@ use crate::{
     },
     events::{
         errors,
-        event::EventKind,
-        outbox::{self, EVENTS_PER_READ, Event},
+        event::{self, EVENTS_PER_READ, Event, EventKind},
         subscriptions,
     },
     projects::Project,
@@ -106,7 +105,7 @@ pub async fn replay_range(
         for event in &page.items {
             let is_wanted = subscription.body.events.contains(&event.body.kind);
             if is_wanted && !event.body.for_action_only {
-                wanted.push((outbox::event_id(event)?, event.body.kind));
+                wanted.push((event::id_of(event)?, event.body.kind));
             }
         }
         if wanted.len() >= REPLAYED_PER_BATCH || page.next.is_none() {

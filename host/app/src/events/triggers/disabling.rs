@@ -15,8 +15,8 @@ use crate::{
     core::clock::iso,
     events::{
         errors,
-        event::EventKind,
-        outbox::{self, NewEvent},
+        event::{EventKind, NewEvent},
+        outbox,
     },
     projects::Project,
     work::{Claim, Claimable},

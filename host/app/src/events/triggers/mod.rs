@@ -30,7 +30,7 @@ use store::{Collection, Document, Erasure, Field, Kind, Query, Record, Time};
 use uuid::Uuid;
 
 pub(super) use self::receiving::{Answer, Receiver, receivers};
-pub(crate) use self::{actions::ActionMode, change::remove_of_account, reception::Receptions};
+pub(crate) use self::{change::remove_of_account, reception::Receptions};
 pub use self::{
     change::{remove, set_enabled},
     list::{Filter, InstanceView, list},
@@ -48,7 +48,7 @@ pub use self::{
 use crate::{
     App, Result,
     core::ids::{AccountId, AuthConfigId, EndpointId, TriggerInstanceId},
-    events::errors,
+    events::{errors, event::ActionMode},
     projects::Project,
 };
 

@@ -24,11 +24,7 @@ use crate::{
     App, Result, accounts,
     catalog::{ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
-    events::{
-        errors,
-        outbox::{self, NewEvent},
-        pacing::Permit,
-    },
+    events::{errors, event::NewEvent, outbox, pacing::Permit},
     files,
     projects::{self, Project},
     runs::{self, TriggerCall},

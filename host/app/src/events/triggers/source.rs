@@ -9,10 +9,7 @@ use super::Instance;
 use crate::{
     App, Result,
     core::ids::TriggerInstanceId,
-    events::{
-        event::EventKind,
-        outbox::{NewEvent, TriggerSource},
-    },
+    events::event::{EventKind, NewEvent, TriggerSource},
 };
 
 /// Returns an event that an instance reports now. Fails if the record of the instance is damaged.

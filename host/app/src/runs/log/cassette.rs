@@ -9,18 +9,12 @@ use std::sync::Arc;
 
 use sandbox::cassette::Cassette;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Erasure};
+use store::{Collection, Document, Erasure};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Pending, Writer, get};
 use crate::{
-    App, Result,
-    core::{
-        ids::LogId,
-        vault::{SealContext, Sealed},
-    },
-    projects::{LogVisibility, Project, quotas::Kind},
-    runs::errors,
+    core::vault::Sealed,
+    projects::{LogVisibility, Project},
 };
 
 /// The collection of cassettes, under the id of the execution.
@@ -46,7 +40,7 @@ pub enum CassettePolicy {
 /// A cassette as stored.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredCassette {
-    sealed: Sealed<Cassette>,
+    pub(super) sealed: Sealed<Cassette>,
 }
 
 impl Document for StoredCassette {
@@ -63,7 +57,7 @@ pub(crate) struct Recorder {
 
 /// A cassette that waits to be written.
 pub(crate) struct PendingCassette {
-    cassette: Cassette,
+    pub(super) cassette: Cassette,
     _reserved: OwnedSemaphorePermit,
 }
 
@@ -100,43 +94,4 @@ impl Recorder {
             _reserved: reserved.ok()?,
         })
     }
-}
-
-impl Writer {
-    /// Writes the cassettes of a group. A cassette that cannot be written is lost with a warning,
-    /// because the execution's log record is more important.
-    pub(super) async fn keep_cassettes(&self, entries: &[Box<Pending>]) {
-        for entry in entries {
-            if let Some(kept) = &entry.cassette
-                && let Err(cause) = self.keep_cassette(entry, kept).await
-            {
-                tracing::warn!(%cause, log = %entry.id, "a cassette could not be written");
-            }
-        }
-    }
-
-    async fn keep_cassette(&self, entry: &Pending, kept: &PendingCassette) -> Result<()> {
-        let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
-        let now = self.clock.now();
-        let context = SealContext::new::<StoredCassette>(project, id, "sealed");
-        let sealed = self.vault.seal(context, &kept.cassette, now).await?;
-        let stored = StoredCassette { sealed };
-        let size = stored.sealed.size();
-        if !self.quotas.take(Kind::Log, project, size, now) {
-            return Ok(());
-        }
-        let batch = Batch::at(now).insert(project, id, &stored);
-        Ok(self.store.commit(batch).await?)
-    }
-}
-
-/// Returns the cassette of an execution. Fails if the execution or its cassette does not exist.
-pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Cassette> {
-    let (run, _) = get(app, project, id).await?;
-    let project = project.id.as_str();
-    let id_text = run.id.as_str();
-    let stored = app.store.get::<StoredCassette>(project, id_text).await?;
-    let stored = stored.ok_or_else(|| errors::no_cassette(id))?;
-    let (context, now) = (SealContext::of(&stored, "sealed"), app.clock.now());
-    app.vault.unseal(context, &stored.body.sealed, now).await
 }

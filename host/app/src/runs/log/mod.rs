@@ -14,6 +14,7 @@
 mod cassette;
 mod filter;
 mod page;
+mod paging;
 mod pending;
 mod read;
 mod retention;
@@ -36,12 +37,12 @@ use tokio::{
     time::timeout,
 };
 
+pub use cassette::CassettePolicy;
 pub(crate) use cassette::{CASSETTES_COLLECTION, PendingCassette};
-pub use cassette::{CassettePolicy, cassette};
 pub use filter::{Condition, Field, Filter, Operator};
 pub(crate) use page::{DETAILS_COLLECTION, PAGES_COLLECTION};
 pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
-pub use read::{ListPart, get, list};
+pub use read::{ListPart, cassette, get, list};
 pub use retention::Retention;
 pub(crate) use retention::{RETENTION_INTERVAL, erase_old};
 pub use sandbox::cassette::Cassette;

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use store::{Collection, Document, Erasure, Field, Kind, Time};
 use strum::IntoStaticStr;
 
-use super::Pending;
 use crate::{
     accounts::Source,
     core::{
@@ -23,8 +22,6 @@ use crate::{
 
 /// Maximum number of executions on a page. Moving larger pages costs the store more than they save.
 pub(super) const MAX_PAGE_RUNS: usize = 64;
-/// Maximum size of the details of a page, in bytes, unless a single execution has more.
-pub(super) const MAX_PAGE_DETAIL_BYTES: usize = 32 << 10;
 /// Maximum time between the end of the first execution on a page and the end of any other, in
 /// milliseconds.
 pub(super) const MAX_PAGE_SPAN_MS: i64 = 1_000;
@@ -59,15 +56,15 @@ pub(crate) static DETAILS_COLLECTION: Collection = Collection {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page<Text = String> {
     pub runs: Vec<ExecutionRecord<Text>>,
-    tools: Vec<Text>,
-    toolkits: Vec<Text>,
-    statuses: Vec<Text>,
-    users: Vec<Text>,
-    accounts: Vec<Text>,
-    auth_configs: Vec<Text>,
+    pub(super) tools: Vec<Text>,
+    pub(super) toolkits: Vec<Text>,
+    pub(super) statuses: Vec<Text>,
+    pub(super) users: Vec<Text>,
+    pub(super) accounts: Vec<Text>,
+    pub(super) auth_configs: Vec<Text>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sessions: Vec<Text>,
-    slow: Vec<Text>,
+    pub(super) sessions: Vec<Text>,
+    pub(super) slow: Vec<Text>,
 }
 
 impl Document for Page {
@@ -199,27 +196,6 @@ pub struct SentRequest {
 }
 
 impl<'a> Page<&'a str> {
-    /// Creates a page of executions, which are in the order of their ids.
-    pub(super) fn new(entries: &[&'a Pending]) -> Self {
-        let list = |value: fn(&'a Pending) -> Option<&'a str>| {
-            let mut values: Vec<_> = entries.iter().filter_map(|entry| value(entry)).collect();
-            values.sort_unstable();
-            values.dedup();
-            values
-        };
-        Self {
-            runs: entries.iter().map(|entry| entry.record()).collect(),
-            tools: list(|run| Some(&run.tool)),
-            toolkits: list(|run| Some(run.toolkit())),
-            statuses: list(|run| Some(run.status().into_str())),
-            users: list(|run| Some(&run.user)),
-            accounts: list(|run| run.account.as_ref().map(AccountId::as_str)),
-            auth_configs: list(|run| run.auth_config.as_ref().map(AuthConfigId::as_str)),
-            sessions: list(|run| run.session.as_ref().map(SessionId::as_str)),
-            slow: list(|run| run.is_slow().then(|| run.id.as_str())),
-        }
-    }
-
     /// Returns the values of the declared fields of [`PAGES_COLLECTION`], in their order.
     pub(super) fn lists(&self) -> [&[&'a str]; 8] {
         [
@@ -233,36 +209,4 @@ impl<'a> Page<&'a str> {
             &self.slow,
         ]
     }
-}
-
-/// Divides entries, in order of their projects, into pages of one project each.
-pub(super) fn split_into_pages(entries: &[Box<Pending>]) -> Vec<Vec<&Pending>> {
-    let projects = entries.chunk_by(|one, other| one.project.id == other.project.id);
-    projects.flat_map(pages_of_project).collect()
-}
-
-/// Divides the entries of one project, in order of arrival, into pages.
-fn pages_of_project(entries: &[Box<Pending>]) -> Vec<Vec<&Pending>> {
-    let mut pages: Vec<Vec<&Pending>> = Vec::new();
-    let (mut detail_bytes, mut first) = (0, Time(0));
-    for entry in entries {
-        let size = entry.detail.as_ref().map_or(0, Detail::size);
-        let fits = pages.last().is_some_and(|page| {
-            page.len() < MAX_PAGE_RUNS
-                && detail_bytes + size <= MAX_PAGE_DETAIL_BYTES
-                && (entry.ended_at.0 - first.0).abs() < MAX_PAGE_SPAN_MS
-        });
-        if !fits {
-            pages.push(Vec::with_capacity(MAX_PAGE_RUNS.min(entries.len())));
-            (detail_bytes, first) = (0, entry.ended_at);
-        }
-        detail_bytes += size;
-        if let Some(page) = pages.last_mut() {
-            page.push(entry);
-        }
-    }
-    for page in &mut pages {
-        page.sort_by(|one, other| one.id.cmp(&other.id));
-    }
-    pages
 }

@@ -1,11 +1,13 @@
-//! Queries of the log: filtered lists, and one execution by its id.
+//! Queries of the log: filtered lists, and one execution by its id, with its cassette.
 //!
 //! A page lists the tools, users and other values of its executions. An equality condition
 //! therefore finds pages by index, and this module selects the matching executions on them.
 
+use sandbox::cassette::Cassette;
 use store::{Query, Record};
 
 use super::{
+    cassette::StoredCassette,
     filter::Filter,
     page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS},
 };
@@ -170,6 +172,17 @@ pub async fn get(
     let sealed = &details.body.sealed;
     let details_of_page = app.vault.unseal(context, sealed, now).await?;
     Ok((run, details_of_page.into_iter().nth(index).flatten()))
+}
+
+/// Returns the cassette of an execution. Fails if the execution or its cassette does not exist.
+pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Cassette> {
+    let (run, _) = get(app, project, id).await?;
+    let project = project.id.as_str();
+    let id_text = run.id.as_str();
+    let stored = app.store.get::<StoredCassette>(project, id_text).await?;
+    let stored = stored.ok_or_else(|| errors::no_cassette(id))?;
+    let (context, now) = (SealContext::of(&stored, "sealed"), app.clock.now());
+    app.vault.unseal(context, &stored.body.sealed, now).await
 }
 
 /// Returns the page of an execution and its position on the page.

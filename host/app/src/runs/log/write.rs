@@ -10,7 +10,9 @@ use tokio::{sync::mpsc, task::yield_now, time::timeout};
 
 use super::{
     FlushSignal, MAX_GROUP_RECORDS, Message, Pending,
-    page::{Details, Page, split_into_pages},
+    cassette::{PendingCassette, StoredCassette},
+    page::{Details, Page},
+    paging::split_into_pages,
 };
 use crate::{
     Error, Result,
@@ -148,6 +150,32 @@ impl Writer {
                 let _ = done.send(());
             }
         }
+    }
+
+    /// Writes the cassettes of a group. A cassette that cannot be written is lost with a warning,
+    /// because the execution's log record is more important.
+    async fn keep_cassettes(&self, entries: &[Box<Pending>]) {
+        for entry in entries {
+            if let Some(kept) = &entry.cassette
+                && let Err(cause) = self.keep_cassette(entry, kept).await
+            {
+                tracing::warn!(%cause, log = %entry.id, "a cassette could not be written");
+            }
+        }
+    }
+
+    async fn keep_cassette(&self, entry: &Pending, kept: &PendingCassette) -> Result<()> {
+        let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
+        let now = self.clock.now();
+        let context = SealContext::new::<StoredCassette>(project, id, "sealed");
+        let sealed = self.vault.seal(context, &kept.cassette, now).await?;
+        let stored = StoredCassette { sealed };
+        let size = stored.sealed.size();
+        if !self.quotas.take(Kind::Log, project, size, now) {
+            return Ok(());
+        }
+        let batch = Batch::at(now).insert(project, id, &stored);
+        Ok(self.store.commit(batch).await?)
     }
 
     /// Leaves out the details of records that exceed the quota of their project. The records are in

@@ -26,7 +26,7 @@ use self::{
     errors::errors,
     overview::{API_DESCRIPTION, OPERATION_GROUPS},
 };
-use crate::http::{auth, branding::Branding, error::Refusal, path::API_PREFIXES, row::Row};
+use crate::http::{auth, branding::Branding, path::API_PREFIXES, refusal::Refusal, row::Row};
 
 /// Name of the component for the envelope of every error.
 const REFUSAL_SCHEMA: &str = "Refusal";

@@ -22,10 +22,10 @@ use super::{
 use crate::http::{
     ApiResult, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server, UnparsedJson,
     approval::{DECLINED_MESSAGE, InputResponse},
-    body::borrowed,
+    body::{admit_unknown, borrowed},
     errors,
     sessions::{execute_meta_tool, open},
-    unknown::{self, Warning},
+    unknown::Warning,
 };
 
 /// The body of an execution in a session.
@@ -179,7 +179,7 @@ pub(crate) async fn execute(
     let turns = &server.app.large_work;
     let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
     let (mut call, state, answers, warnings) = parsed?;
-    unknown::admit(server, warnings)?;
+    admit_unknown(server, warnings)?;
     call.approval = approval(state, answers)?;
     let caller = open(&key, &id).await?;
     if let Some(tool) = meta_tool(server, &call.slug) {
@@ -205,7 +205,7 @@ pub(crate) async fn execute_meta(
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
     let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
-    unknown::admit(&key.server, warnings)?;
+    admit_unknown(&key.server, warnings)?;
     ClientTools::checked(body.experimental)?;
     let call = Call {
         arguments: arguments(&bytes, body.arguments)?,

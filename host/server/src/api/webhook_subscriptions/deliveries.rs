@@ -9,7 +9,7 @@ use app::{
     errors,
     events::{
         delivery::{self, Attempt, DeliveryStatus, DeliveryView, ReplayRange},
-        message_id,
+        message_id, send_test_event,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -204,7 +204,7 @@ pub(crate) async fn send_test(
 ) -> ApiResult<Created<View>> {
     let payload = body.data.map(|members| Value::Object(members).to_string());
     let payload = payload.map(Into::into);
-    let record = delivery::send_test(key.app(), &key.project, &id, payload).await?;
+    let record = send_test_event(key.app(), &key.project, &id, payload).await?;
     Ok(Created(view(&key, record)))
 }
 

@@ -6,7 +6,7 @@ mod reading;
 
 use anyhow::Result;
 
-use super::{Config, Flags, load};
+use super::{Config, Flags, load, sources::SettingsFile};
 
 fn read(pairs: &[(&str, &str)]) -> Result<Config> {
     read_with(pairs, &Flags::default())
@@ -16,5 +16,5 @@ fn read_with(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
     let variables = pairs
         .iter()
         .map(|(name, value)| ((*name).into(), (*value).into()));
-    Ok(load::read(flags, load::SettingsFile::Missing, variables)?.config)
+    Ok(load::read(flags, SettingsFile::Missing, variables)?.config)
 }

@@ -1,9 +1,6 @@
 //! Tests of texts about settings.
 
-use super::super::{
-    Config, Flags, all, effective, example,
-    load::{self, SettingsFile},
-};
+use super::super::{Config, Flags, all, effective, example, load, sources::SettingsFile};
 
 #[test]
 fn errors_show_no_credentials() {

@@ -2,12 +2,7 @@
 
 use std::path::Path;
 
-use super::{
-    super::Allocator,
-    Flags,
-    load::{self, SettingsFile},
-    read, read_with,
-};
+use super::{super::Allocator, Flags, SettingsFile, load, read, read_with};
 
 #[test]
 fn the_environment_sets_nested_keys_and_lists() {

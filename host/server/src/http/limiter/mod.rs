@@ -3,6 +3,7 @@
 //! All counters live in this process and are reset by a restart; nothing else depends on them.
 
 mod arrivals;
+mod held;
 mod rates;
 mod streams;
 mod suspects;
@@ -23,6 +24,7 @@ use tokio::{
 use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
 pub(crate) use self::{
     arrivals::{Arrival, body_shares, stranger_body_shares},
+    held::Permits,
     rates::{Allowance, RATE_WINDOW},
     streams::{StreamPermit, stream_shares},
     suspects::{SUSPECTS_AT_ONCE, SecretKind},

@@ -11,13 +11,14 @@ use axum::{
 
 use serde::Deserialize;
 
-use super::{browser_cookie, messages, redirect, render};
+use super::{
+    browser_cookie, messages, redirect,
+    render::{self, FORM_TOKEN_FIELD},
+};
 use crate::http::{ApiResult, Path, Query, Server, auth, body, errors, limiter::SecretKind};
 
 /// Maximum size of a submitted form.
 const MAX_FORM_BYTES: usize = 64 << 10;
-/// Name of the hidden form field with the form token. No field of a toolkit can have this name.
-pub(super) const FORM_TOKEN_FIELD: &str = "form-token";
 
 /// Shows the form of a link.
 pub(crate) async fn show(
@@ -31,11 +32,21 @@ pub(crate) async fn show(
     };
     let browser = browser_cookie::read(&server, &headers).unwrap_or_else(browser_cookie::random_id);
     let form_token = server.app.form_token(&token, &browser);
-    let mut response = render::link_page(&server, &page, StatusCode::OK, &form_token);
+    let mut response = link_page(&server, &page, StatusCode::OK, &form_token);
     if let (LinkPage::Form(_), Some(cookie)) = (&page, browser_cookie::set(&server, &browser)) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
+}
+
+/// Renders the page of a link. A page without a form has a status of its own.
+fn link_page(server: &Server, page: &LinkPage, status: StatusCode, form_token: &str) -> Response {
+    match page {
+        LinkPage::Form(form) => render::form_page(server, form, status, form_token),
+        LinkPage::Expired(brand) => messages::expired(brand),
+        LinkPage::Used(brand) => messages::used(brand),
+        LinkPage::NoOauthApp(brand) => messages::no_oauth_app(brand),
+    }
 }
 
 /// Accepts the submitted form.
@@ -53,7 +64,7 @@ async fn accept_form(server: &Server, token: &str, request: Request) -> ApiResul
     // A request without a valid link is answered without reading its body.
     match open_link(server, token).await? {
         LinkPage::Form(_) => {}
-        page => return Ok(render::link_page(server, &page, StatusCode::GONE, "")),
+        page => return Ok(link_page(server, &page, StatusCode::GONE, "")),
     }
     let browser = browser_cookie::read(server, request.headers());
     let body = body::read(server, request, MAX_FORM_BYTES).await?;
@@ -74,7 +85,7 @@ async fn accept_form(server: &Server, token: &str, request: Request) -> ApiResul
     Ok(match submitted {
         Submitted::Redirect(url) => redirect(StatusCode::SEE_OTHER, &url),
         Submitted::ShowPage(page) => {
-            render::link_page(server, &page, StatusCode::UNPROCESSABLE_ENTITY, &form_token)
+            link_page(server, &page, StatusCode::UNPROCESSABLE_ENTITY, &form_token)
         }
     })
 }

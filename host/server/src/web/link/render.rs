@@ -2,7 +2,7 @@
 //! anything. The templates escape all text from outside.
 
 use app::{
-    accounts::{Brand, Form, LinkPage},
+    accounts::{Brand, Form},
     core::ids,
 };
 use askama::Template;
@@ -13,14 +13,16 @@ use axum::{
 use url::Url;
 
 use super::{
-    NO_REFERRER, REFERRER_POLICY, messages,
-    page::FORM_TOKEN_FIELD,
+    NO_REFERRER, REFERRER_POLICY,
     scopes::{self, Scope},
 };
 use crate::http::{ApiError, Server, errors};
 
 /// Length of the random value that allows the style of one response.
 pub(in crate::web) const NONCE_CHARS: usize = 22;
+
+/// Name of the hidden form field with the form token. No field of a toolkit can have this name.
+pub(super) const FORM_TOKEN_FIELD: &str = "form-token";
 
 /// Page with the form of a link.
 #[derive(Template)]
@@ -56,21 +58,6 @@ struct MessagePage<'a> {
     text: &'a str,
 }
 
-/// Renders the page of a link. A page without a form has a status of its own.
-pub(super) fn link_page(
-    server: &Server,
-    page: &LinkPage,
-    status: StatusCode,
-    form_token: &str,
-) -> Response {
-    match page {
-        LinkPage::Form(form) => form_page(server, form, status, form_token),
-        LinkPage::Expired(brand) => messages::expired(brand),
-        LinkPage::Used(brand) => messages::used(brand),
-        LinkPage::NoOauthApp(brand) => messages::no_oauth_app(brand),
-    }
-}
-
 /// Renders a page with a message, and a link back to the project if it is known.
 pub(super) fn message(
     status: StatusCode,
@@ -89,7 +76,13 @@ pub(super) fn message(
     html(status, &page, &policy)
 }
 
-fn form_page(server: &Server, form: &Form, status: StatusCode, form_token: &str) -> Response {
+/// Renders the page with the form of a link.
+pub(super) fn form_page(
+    server: &Server,
+    form: &Form,
+    status: StatusCode,
+    form_token: &str,
+) -> Response {
     let nonce = ids::random_text(NONCE_CHARS);
     let scopes = scopes::in_words(&form.scopes);
     let page = FormPage {

@@ -28,7 +28,7 @@ pub(crate) use self::{
     recipes::{RecipeAction, RecipeActions},
     record::{COLLECTION, add, erase_pending},
 };
-use crate::{App, Result, catalog::ResolvedTool, core::ids::AccountId};
+use crate::{App, Result, catalog::ResolvedTool, core::ids::AccountId, events::event::ActionMode};
 
 /// Root of placeholders in arguments: the event, in the third version of messages.
 const EVENT_ROOT: &str = "event";
@@ -48,14 +48,6 @@ pub struct Action {
     pub arguments: Map<String, Value>,
     /// True if the events of the instance are not sent to webhook subscriptions.
     pub replaces_webhook: bool,
-}
-
-/// Relation of the action of an instance to webhooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ActionMode {
-    BesideWebhooks,
-    InsteadOfWebhooks,
 }
 
 /// The tool or the recipe of an action, as found.

@@ -16,7 +16,7 @@ use crate::{
         ids::{LogId, ProjectId, TriggerInstanceId},
         vault::{SealContext, Sealed},
     },
-    events::{outbox::TriggerSource, triggers},
+    events::{event::TriggerSource, triggers},
     projects::Project,
     work::{Claimable, WorkState, erase_list},
 };

@@ -28,9 +28,8 @@ use crate::{
     },
     events::{
         errors,
-        event::MessageVersion,
+        event::{Event, MessageVersion},
         message,
-        outbox::Event,
         pacing::Permit,
         triggers::{
             Instance,

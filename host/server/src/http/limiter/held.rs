@@ -1,0 +1,35 @@
+//! Permits that a request holds while it is answered.
+
+use std::cell::{Cell, OnceCell};
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Caller, CallerPermit, PagePermit};
+
+/// Permits of one request, released when it is answered.
+#[derive(Default)]
+pub(crate) struct Permits {
+    pub(in crate::http) server: Cell<Option<OwnedSemaphorePermit>>,
+    pub(in crate::http) project: Cell<Option<CallerPermit>>,
+    pub(in crate::http) page: Cell<Option<PagePermit>>,
+    /// Caller whose permit the request needs.
+    pub(in crate::http) caller: OnceCell<Caller>,
+}
+
+impl Permits {
+    /// Returns true if the request was sent to a project without a key.
+    pub(crate) fn is_of_stranger(&self) -> bool {
+        let caller = self.caller.get();
+        caller.is_some_and(|caller| caller.stranger.is_some())
+    }
+
+    /// Moves the permit into a new value.
+    pub(crate) fn take(&self) -> Self {
+        Self {
+            server: Cell::new(self.server.take()),
+            project: Cell::new(self.project.take()),
+            page: Cell::new(self.page.take()),
+            caller: self.caller.clone(),
+        }
+    }
+}
