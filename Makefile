@@ -48,11 +48,12 @@ PROGRAMS = $(or $(BIN),target/$(if $(TARGET),$(TARGET)/)release)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: ## build server and author's command, publish the toolkits, run one tool through the API, stay up
+run: ## build server and author's command, publish two toolkits, run one tool through the API, stay up, publish the others
 	packaging/with-clock "building the commands" $(CARGO) build --profile quick --workspace --bin toolhost --bin toolkit
 	target/quick/toolkit setup
-	packaging/with-clock "building the toolkits" target/quick/toolkit build --all
-	target/quick/toolhost serve --toolkits toolkits/dist --demo README.md
+	packaging/with-clock "building two toolkits" sh -c 'for name in documents hackernews; do target/quick/toolkit build toolkits/$$name; done'
+	packaging/publish-others target/quick & trap "kill $$! 2>/dev/null" EXIT; \
+		target/quick/toolhost serve --toolkits toolkits/dist --demo README.md
 
 install: programs components ## build everything, and install both commands, toolkits and manual below PREFIX (~/.local)
 	packaging/lay-out "$(PROGRAMS)" "$(DESTDIR)$(PREFIX)"
