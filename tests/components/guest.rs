@@ -53,7 +53,7 @@ pub struct Guest<'a> {
     pub foreign: Option<(&'a str, &'a str)>,
 }
 
-/// Function that parses the number in a text:
+/// Function that parses the number in a string:
 /// `(call $number (local.get $args) (local.get $args_len))`.
 pub const PARSE_NUMBER: &str = include_str!("number.wat");
 
@@ -109,7 +109,7 @@ impl Guest<'static> {
 
     /// Returns a guest that fetches the address in its first argument and writes everything it
     /// receives to the log. It returns the body, or fails with the kind and message of the host's
-    /// refusal. It stands for an attacker's toolkit, which discloses everything it holds.
+    /// refusal. It acts as an attacker's toolkit, which discloses everything it holds.
     #[must_use]
     pub fn fetch() -> Self {
         Self {

@@ -138,7 +138,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/limits.rs organization_rate_limit_gives_retry_after",
     ),
     (
-        "Requests of one project in ten minutes; without a key half as many besides, of which one address has a quarter",
+        "Requests of one project in ten minutes; without a key half as many in addition, of which one address has a quarter",
         "tests/e2e/limits.rs project_rate_limit_protects_other_projects",
     ),
     (
@@ -190,7 +190,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node",
     ),
     (
-        "Scripts of one project that run at once in the workbench",
+        "Scripts of one project that run concurrently in the workbench",
         "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
     ),
     (
@@ -198,7 +198,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
     ),
     (
-        "Time for which a script waits for others of its session, which run one after the other",
+        "Time for which a script waits for others of its session, which run sequentially",
         "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
     ),
     (

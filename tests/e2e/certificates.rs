@@ -214,7 +214,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
         .expect(404);
     call().await.expect(404);
     let cells = [
-        "at once",
+        "immediately",
         "presented by the connection",
         "not needed",
         "erased",

@@ -355,7 +355,7 @@ impl<'a> Life<'a> {
             .expect(201);
         let id = made["id"].as_str().unwrap().to_owned();
         let how = match made["redirect_url"].as_str() {
-            None => "at once",
+            None => "immediately",
             Some(url) => {
                 let back = match &self.row.at {
                     At::Issuer(issuer) => issuer.visit(url).await,

@@ -58,7 +58,7 @@ pub(super) fn write(page: &mut String) {
         "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
     );
     line(
-        "Requests without a key, beside those; of one address a quarter of those of one project",
+        "Requests without a key, in addition to those; of one address a quarter of those of one project",
         limiter::stranger_shares(&limits),
         number,
         &wait("`limits.in_flight_wait_ms`".to_owned()),
@@ -73,7 +73,7 @@ pub(super) fn write(page: &mut String) {
         "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory",
     );
     line(
-        "Memory of bodies that arrive without a key, beside that, by address",
+        "Memory of bodies that arrive without a key, in addition to that, by address",
         limiter::stranger_body_shares(&limits),
         size,
         arriving,

@@ -26,7 +26,7 @@ struct Plan {
     branch: usize,
 }
 
-/// Returns the responses to try, or none if GitHub returns no body.
+/// Returns the responses to try; an empty list if GitHub returns no body.
 pub(crate) fn possible(
     document: &Document,
     schemas: &mut Schemas,
@@ -154,7 +154,7 @@ fn object(document: &Document, schema: &Value, plan: Plan, depth: usize) -> Valu
     Value::Object(made)
 }
 
-/// Merges two values into one with the members of both.
+/// Merges two values into one with the properties of both.
 fn together(first: Value, second: Value) -> Value {
     match (first, second) {
         (Value::Object(mut first), Value::Object(second)) => {

@@ -75,7 +75,7 @@ fn read(root: &Path, file: &Path) -> Given {
 fn exchange(given: &Value, files: &[Value]) -> Exchange {
     let request = &given["request"];
     let response = &given["response"];
-    // `{"blob": id}` stands for the content of a file.
+    // `{"blob": id}` is replaced by the content of a file.
     let in_file = |body: &Value| {
         files
             .iter()

@@ -107,7 +107,7 @@ fn answers_in_cases_are_ones_that_github_gives() {
             };
             let found = match (operation.answer(exchange.status), &exchange.answer) {
                 (None, _) => vec![format!("GitHub does not answer {}", exchange.status)],
-                // A text stands for another media type that the request asked for.
+                // A string is a body of another media type that the request asked for.
                 (Some(_), None | Some(Value::String(_))) => Vec::new(),
                 (Some(answer), Some(body)) => match answer.schema() {
                     Some(schema) => schemas.problems_of_part(&schema, body),

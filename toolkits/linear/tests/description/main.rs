@@ -116,7 +116,7 @@ fn checked(schema: &Valid<Schema>, body: &Value, data: &Value) -> Vec<String> {
     problems
 }
 
-/// Checks that an object has exactly the selected members.
+/// Checks that an object has exactly the selected fields.
 fn fits(
     document: &ExecutableDocument,
     selected: &SelectionSet,
