@@ -190,8 +190,8 @@ impl<'r> Collected<'r> {
             return Err(ReadError::NoMemory);
         }
         self.reserved = reserved;
-        let added = reserved - self.bytes.len();
-        let allocated = self.bytes.try_reserve_exact(added);
+        let additional = reserved - self.bytes.len();
+        let allocated = self.bytes.try_reserve_exact(additional);
         allocated.map_err(|_| ReadError::NoMemory)
     }
 }

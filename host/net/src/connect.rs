@@ -78,11 +78,13 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let settings = CONNECT_SETTINGS.try_with(ConnectSettings::clone);
-        let settings = settings.unwrap_or(ConnectSettings {
+        let default_settings = ConnectSettings {
             timeout: Duration::from_secs(5),
             tenant: None,
-        });
+        };
+        let settings = CONNECT_SETTINGS
+            .try_with(ConnectSettings::clone)
+            .unwrap_or(default_settings);
         let timeout = settings.timeout;
         let connecting = CONNECT_SETTINGS.scope(settings, self.0.call(request));
         Box::pin(async move {

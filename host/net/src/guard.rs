@@ -176,8 +176,8 @@ impl Resolve for Resolver {
         let Self { allow, lookups } = self.clone();
         let tenant = connect::current_tenant();
         Box::pin(async move {
-            let addresses = lookups.find(name.as_str(), tenant).await?;
-            let addresses = check_addresses(addresses, &allow)?;
+            let resolved = lookups.find(name.as_str(), tenant).await?;
+            let addresses = check_addresses(resolved, &allow)?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }

@@ -350,8 +350,8 @@ impl Client {
             memory: self.memory.as_deref(),
             reader: self.reader.as_deref(),
         };
-        let body = body::read(response, &mut headers, limits, watch);
-        let body = match tokio::time::timeout(left, body).await {
+        let reading = body::read(response, &mut headers, limits, watch);
+        let body = match tokio::time::timeout(left, reading).await {
             Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
             Err(_) => return Err(context.timeout("the whole exchange", limits.total)),
         };
@@ -496,10 +496,6 @@ fn build(
     identity: Option<&Identity>,
     proxy: Option<&Proxy>,
 ) -> Result<reqwest::Client, Error> {
-    let failed = |cause: reqwest::Error| Error {
-        kind: ErrorKind::Tls,
-        message: format!("cannot set up outgoing TLS: {}", error::innermost(&cause)),
-    };
     let mut builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -521,9 +517,16 @@ fn build(
         builder = builder.identity(identity.own());
     }
     if let Some(proxy) = proxy {
-        builder = builder.proxy(proxy.to_reqwest().map_err(failed)?);
+        builder = builder.proxy(proxy.to_reqwest().map_err(tls_error)?);
     }
-    builder.build().map_err(failed)
+    builder.build().map_err(tls_error)
+}
+
+fn tls_error(cause: reqwest::Error) -> Error {
+    Error {
+        kind: ErrorKind::Tls,
+        message: format!("cannot set up outgoing TLS: {}", error::innermost(&cause)),
+    }
 }
 
 /// Returns true if a request without a body says so by its length (RFC 9110, section 8.6). Many front ends

@@ -55,8 +55,7 @@ pub fn charset(media_type: &str) -> Option<&str> {
 pub fn decode<'b>(media_type: &str, body: &'b [u8]) -> Cow<'b, str> {
     let json = is_json(essence(media_type));
     let declared = charset_label(media_type).and_then(encoding);
-    let utf8 = str::from_utf8(body).ok();
-    let utf8 = utf8.filter(|_| {
+    let utf8 = str::from_utf8(body).ok().filter(|_| {
         declared.is_none_or(|other| other == UTF_8 || json && other.is_ascii_compatible())
     });
     let text = match utf8 {
@@ -236,8 +235,8 @@ fn lone_surrogates(json: &[u8]) -> Vec<usize> {
 
 /// Returns the code unit whose escape starts at a position.
 fn code_unit(json: &[u8], at: usize) -> Option<u16> {
-    let digits = json.get(at..at + ESCAPE_BYTES)?.strip_prefix(br"\u")?;
-    let digits = str::from_utf8(digits).ok()?;
+    let escape = json.get(at..at + ESCAPE_BYTES)?;
+    let digits = str::from_utf8(escape.strip_prefix(br"\u")?).ok()?;
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }

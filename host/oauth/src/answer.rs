@@ -127,10 +127,10 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
     let answer = parse_body(response, is_token);
     let holds = token_response
         .and_then(|expected| expected.ok_if.as_ref())
-        .zip(answer.as_ref());
-    let holds = holds.map(|(condition, answer)| {
-        member(answer, &condition.path).as_ref() == Some(&condition.equals)
-    });
+        .zip(answer.as_ref())
+        .map(|(condition, answer)| {
+            member(answer, &condition.path).as_ref() == Some(&condition.equals)
+        });
     let refused = match (&answer, holds) {
         (Some(answer), Some(false)) => refusal(status, answer)
             .or_else(|| Some(("refused".to_owned(), error_description(answer)))),
@@ -159,8 +159,8 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
 
 /// Parses JSON or a form. The first byte decides, because the content type is often wrong.
 fn parse_body(response: &Response, is_token: bool) -> Option<Value> {
-    let body = response.text();
-    let body = body.trim();
+    let content = response.text();
+    let body = content.trim();
     if body.starts_with(['{', '[', '"']) {
         return serde_json::from_str(body).ok();
     }
@@ -178,7 +178,7 @@ fn parse_body(response: &Response, is_token: bool) -> Option<Value> {
 /// Returns code and description of a refusal. Providers send `error` with any status, and also as
 /// an object.
 fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
-    let error = match answer.get("error") {
+    let stated = match answer.get("error") {
         Some(inner @ Value::Object(_)) => {
             let code = ["type", "code", "status"]
                 .iter()
@@ -192,7 +192,7 @@ fn refusal(status: StatusCode, answer: &Value) -> Option<(String, String)> {
         None => None,
     };
     // Only these two statuses state that the request itself is at fault.
-    let error = error
+    let error = stated
         .or_else(|| matches!(status.as_u16(), 400 | 401).then(|| status.as_u16().to_string()))?;
     Some((truncate(&error), error_description(answer)))
 }

@@ -11,13 +11,11 @@ const CLOCK_SKEW_SECONDS: i64 = 30;
 
 /// Signs the assertion that the manifest describes, for one request with these values.
 pub(super) fn sign(assertion: &Assertion, values: &impl Source, now_ms: i64) -> Result<String> {
-    let pem = manifest::fill(&assertion.key, values).map(zeroize::Zeroizing::new);
-    let pem = pem.ok_or_else(|| Refusal::unsent("the account has no signing key"))?;
+    let pem = manifest::fill(&assertion.key, values)
+        .map(zeroize::Zeroizing::new)
+        .ok_or_else(|| Refusal::unsent("the account has no signing key"))?;
     let (algorithm, key) = read_key(assertion.algorithm, &pem);
-    let unusable = |_| {
-        Refusal::unsent("the signing key of the account cannot be read: it must be complete PEM")
-    };
-    let key = key.map_err(unusable)?;
+    let key = key.map_err(unusable_key)?;
     let mut header = Header::new(algorithm);
     header.kid = assertion
         .key_id
@@ -40,7 +38,11 @@ pub(super) fn sign(assertion: &Assertion, values: &impl Source, now_ms: i64) -> 
             Some((name.clone(), manifest::fill(claim, values)?.into()))
         }),
     );
-    jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)
+    jsonwebtoken::encode(&header, &claims, &key).map_err(unusable_key)
+}
+
+fn unusable_key(_: jsonwebtoken::errors::Error) -> Refusal {
+    Refusal::unsent("the signing key of the account cannot be read: it must be complete PEM")
 }
 
 /// Rejects a key that cannot create signatures of an algorithm. The text is meant for users and

@@ -98,8 +98,11 @@ pub fn requested_scopes(oauth2: &OAuth2, scopes: &[String], user_scopes: &[Strin
         .filter(|(name, _)| is_scope_parameter(name) && is_sent(name, user_scopes))
         .flat_map(|(_, value)| value.split([' ', ',']));
     let named = oauth2.scopes.iter().chain(scopes).chain(user_scopes);
-    let all = named.map(String::as_str).chain(in_parameters);
-    let all: BTreeSet<_> = all.filter(|scope| !scope.is_empty()).collect();
+    let all: BTreeSet<_> = named
+        .map(String::as_str)
+        .chain(in_parameters)
+        .filter(|scope| !scope.is_empty())
+        .collect();
     all.into_iter().map(str::to_owned).collect()
 }
 

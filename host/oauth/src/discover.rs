@@ -59,23 +59,17 @@ impl MetadataCache {
             .metadata(flow, fill_url(flow, identifier)?, oauth2.issuer.is_some())
             .await?;
         let (mode, mut oauth2) = (flow.scheme.mode, oauth2.clone());
-        let missing = |endpoint| {
-            Refusal::malformed(format!(
-                "the metadata of `{}` names no {endpoint}",
-                published.issuer
-            ))
-        };
         if oauth2.token_url.is_empty() {
             oauth2.token_url = published
                 .token
                 .clone()
-                .ok_or_else(|| missing("token endpoint"))?;
+                .ok_or_else(|| missing_endpoint(&published.issuer, "token endpoint"))?;
         }
         if oauth2.authorize_url.is_empty() && mode.redirects() {
             oauth2.authorize_url = published
                 .authorize
                 .clone()
-                .ok_or_else(|| missing("authorization endpoint"))?;
+                .ok_or_else(|| missing_endpoint(&published.issuer, "authorization endpoint"))?;
         }
         if mode == AuthMode::DcrOauth {
             // A project may use a client of its own, so a missing registration endpoint is not an
@@ -133,6 +127,10 @@ impl MetadataCache {
     }
 }
 
+fn missing_endpoint(issuer: &str, endpoint: &str) -> Refusal {
+    Refusal::malformed(format!("the metadata of `{issuer}` names no {endpoint}"))
+}
+
 /// Returns the first issuer that an API names (RFC 9728, section 3), or `None` if the API lacks
 /// metadata.
 async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Option<Url>> {
@@ -142,8 +140,9 @@ async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Option<Url>> {
     let is_own = [resource, &origin(resource)]
         .iter()
         .any(|name| repeats_identifier(&answer, "resource", name));
-    let issuer = url(&answer, "authorization_servers.0").filter(|_| is_own);
-    let issuer = issuer.and_then(|url| Url::parse(&url).ok());
+    let issuer = url(&answer, "authorization_servers.0")
+        .filter(|_| is_own)
+        .and_then(|url| Url::parse(&url).ok());
     issuer.map(Some).ok_or_else(|| {
         Refusal::malformed(format!(
             "the metadata of `{resource}` names no authorization server"
@@ -188,16 +187,15 @@ async fn fetch_metadata(net: &net::Client, issuer: &Url) -> Result<Metadata> {
 /// Returns the metadata of the origin of an API without metadata of its own, or the default
 /// endpoints there (Model Context Protocol, version 2025-03-26).
 async fn fetch_origin_metadata(net: &net::Client, resource: &Url) -> Result<Metadata> {
-    let issuer = origin(resource);
-    if let Some(found) = find_metadata(net, &issuer).await? {
+    let origin = origin(resource);
+    if let Some(found) = find_metadata(net, &origin).await? {
         return Ok(found);
     }
-    let issuer = issuer.as_str().trim_end_matches('/').to_owned();
-    let at = |path: &str| Some(format!("{issuer}/{path}"));
+    let issuer = origin.as_str().trim_end_matches('/').to_owned();
     Ok(Metadata {
-        authorize: at("authorize"),
-        token: at("token"),
-        register: at("register"),
+        authorize: Some(format!("{issuer}/authorize")),
+        token: Some(format!("{issuer}/token")),
+        register: Some(format!("{issuer}/register")),
         revoke: None,
         names_issuer: false,
         issuer,
@@ -286,8 +284,9 @@ fn repeats_identifier(answer: &Value, member: &str, name: &Url) -> bool {
 
 /// Returns an `https` address without template placeholders. The egress guard checks its host.
 fn url(answer: &Value, path: &str) -> Option<String> {
-    let url = Url::parse(&member(answer, path)?).ok()?;
-    let plain = url.scheme() == "https" && url.username().is_empty() && url.password().is_none();
-    let url = String::from(url);
+    let parsed = Url::parse(&member(answer, path)?).ok()?;
+    let plain =
+        parsed.scheme() == "https" && parsed.username().is_empty() && parsed.password().is_none();
+    let url = String::from(parsed);
     (plain && url.len() <= MAX_URL_BYTES && !url.contains(['{', '}', '#'])).then_some(url)
 }

@@ -179,7 +179,7 @@ impl Flow<'_> {
             return oauth1::exchange(self, oauth1, code).await;
         }
         let oauth2 = self.oauth2()?;
-        let field_values = oauth2
+        let kept = oauth2
             .callback
             .keep
             .iter()
@@ -187,7 +187,7 @@ impl Flow<'_> {
                 let (_, value) = code.callback.iter().find(|(name, _)| name == parameter)?;
                 Some((field.clone(), value.clone()))
             });
-        let field_values = self.check_field_values(field_values.collect())?;
+        let field_values = self.check_field_values(kept.collect())?;
         let values = merged(self.values, &field_values);
         let flow = Flow {
             values: &values,
@@ -298,8 +298,8 @@ impl Flow<'_> {
         };
         let token = self
             .value("refresh_token")
-            .or_else(|| self.value(manifest::ACCESS_TOKEN));
-        let token = token.ok_or_else(|| Refusal::unsent("the account has no token"))?;
+            .or_else(|| self.value(manifest::ACCESS_TOKEN))
+            .ok_or_else(|| Refusal::unsent("the account has no token"))?;
         let variables = Variables::new(self, vec![("token", token)], &[])?;
         let response = request::send(&variables, call, true).await?;
         if response.status.is_success() {

@@ -26,18 +26,20 @@ pub(super) async fn authorize(
     redirect_uri: &str,
     state: &str,
 ) -> Result<(Url, Values)> {
-    let oauth1 = flow.scheme.oauth1.as_ref();
-    let oauth1 = oauth1
+    let oauth1 = flow
+        .scheme
+        .oauth1
+        .as_ref()
         .ok_or_else(|| Refusal::unsent("the toolkit declares no OAuth flow for this scheme"))?;
     // An account connected again starts without its old token.
-    let values = flow
+    let without_token = flow
         .values
         .iter()
         .filter(|(name, _)| !TOKEN_MEMBERS.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let flow = &Flow {
-        values: &values,
+        values: &without_token,
         ..*flow
     };
     let separator = if redirect_uri.contains('?') { '&' } else { '?' };
@@ -89,15 +91,15 @@ pub(super) async fn exchange(
             "the callback contains another token than the authorization request",
         ));
     }
-    let answer = send_signed(
+    let credentials = send_signed(
         flow,
         &oauth1.token_url,
         &[],
         &[("oauth_verifier", code.code)],
     )
     .await?;
-    let mut values = token_pair(&answer);
-    let answer = Value::Object(answer);
+    let mut values = token_pair(&credentials);
+    let answer = Value::Object(credentials);
     let field_values = oauth1
         .keep
         .iter()
@@ -129,8 +131,8 @@ async fn send_signed(
     for name in TOKEN_MEMBERS {
         values.entry(name).or_insert_with(|| "".into());
     }
-    let sign = scheme::credential(flow.scheme, &values).sign;
-    let sign = sign
+    let sign = scheme::credential(flow.scheme, &values)
+        .sign
         .ok_or_else(|| Refusal::unsent("the toolkit does not declare how requests are signed"))?;
     let mut headers = HeaderMap::new();
     headers.insert(
@@ -160,7 +162,7 @@ async fn send_signed(
         ..
     } = request;
     let response = send_request(flow, method, url, headers, body).await?;
-    let secrets = || {
+    let accepted = answer::accept(None, &response).map_err(|refusal| {
         let signatures = signatures
             .iter()
             .map(|signature| signature.expose().to_owned());
@@ -168,12 +170,13 @@ async fn send_signed(
             .scheme
             .secrets()
             .filter_map(|name| values.get(name).and_then(text));
-        signatures
+        let secrets = signatures
             .chain(own)
             .chain(protocol.iter().map(|(_, value)| (*value).to_owned()))
-            .collect()
-    };
-    match answer::accept(None, &response).map_err(|refusal| refusal.redact(secrets()))? {
+            .collect();
+        refusal.redact(secrets)
+    })?;
+    match accepted {
         Value::Object(answer)
             if TOKEN_MEMBERS
                 .iter()
@@ -194,9 +197,13 @@ fn token_pair(answer: &Values) -> Values {
 
 /// Returns the manifest's parameters that have a value.
 fn filled_parameters(flow: &Flow<'_>, params: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    let value = |name: &str| flow.value(name).filter(|_| !flow.is_secret(name));
     params
         .iter()
-        .filter_map(|(name, template)| Some((name.clone(), manifest::fill(template, &value)?)))
+        .filter_map(|(name, template)| {
+            let filled = manifest::fill(template, &|field: &str| {
+                flow.value(field).filter(|_| !flow.is_secret(field))
+            })?;
+            Some((name.clone(), filled))
+        })
         .collect()
 }

@@ -55,10 +55,12 @@ pub fn metadata(oauth2: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, 
 /// Returns true if the provider no longer knows a client (RFC 7592, section 2.1). Not all providers
 /// support this request.
 pub(super) async fn is_deleted(flow: &Flow<'_>, client: &Values) -> bool {
-    let value = |name: &str| client.get(name).and_then(text);
     let (Some(url), Some(token)) = (
-        value(CLIENT_URI_MEMBER).and_then(|url| Url::parse(&url).ok()),
-        value(ACCESS_TOKEN_MEMBER),
+        client
+            .get(CLIENT_URI_MEMBER)
+            .and_then(text)
+            .and_then(|url| Url::parse(&url).ok()),
+        client.get(ACCESS_TOKEN_MEMBER).and_then(text),
     ) else {
         return false;
     };

@@ -50,8 +50,7 @@ impl<'a> Variables<'a> {
         let sent = self
             .standard
             .iter()
-            .filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name));
-        let sent = sent
+            .filter(|(name, _)| !["grant_type", "redirect_uri", "scope"].contains(name))
             .chain(self.extra.iter().filter(|(name, _)| *name == "assertion"))
             .map(|(_, value)| value.clone());
         let own = self
@@ -98,8 +97,7 @@ impl Source for Variables<'_> {
             .map(|(_, value)| value.clone());
         let value = sent
             .or_else(|| self.client_value(field))
-            .or_else(|| self.flow.value(field));
-        let value = value
+            .or_else(|| self.flow.value(field))
             .or_else(|| self.clock_value(field))
             .filter(|value| !value.is_empty());
         if path.is_empty() {

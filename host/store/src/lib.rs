@@ -343,8 +343,11 @@ impl Store {
         id: &str,
     ) -> Result<Option<i64>, Error> {
         trace_read(T::COLLECTION, "revision");
-        let row = self.backend.get(T::COLLECTION, id).await?;
-        let row = row.filter(|row| row.is_live() && row.project == project);
+        let row = self
+            .backend
+            .get(T::COLLECTION, id)
+            .await?
+            .filter(|row| row.is_live() && row.project == project);
         Ok(row.map(|row| row.revision))
     }
 

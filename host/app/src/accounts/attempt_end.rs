@@ -28,7 +28,7 @@ pub(super) async fn activate(
 ) -> Result<()> {
     let id = &owner.account;
     let tokens = &app.accounts;
-    let activated = app.store.change(&COLLECTION, id.as_str(), || async {
+    let activation = app.store.change(&COLLECTION, id.as_str(), || async {
         let stored = match record(app, project, id).await {
             Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => None,
             // If the account cannot be read, a revocation might end tokens that it still uses.
@@ -57,7 +57,7 @@ pub(super) async fn activate(
         let batch = Batch::at(now).check(&config).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))
     });
-    let activated = activated.await.map_err(Error::from);
+    let activated = activation.await.map_err(Error::from);
     if matches!(&activated, Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND)) {
         fail_attempt(app, project, id, attempt_number, &auth_config_gone()).await?;
     }

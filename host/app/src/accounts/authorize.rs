@@ -155,19 +155,19 @@ impl AuthorizationInput<'_> {
     /// provider refuses to register a client, or the store refuses.
     pub(super) async fn start_authorization(self, app: &App) -> Result<AuthorizationStarted> {
         let mode = self.config.body.scheme;
-        let scheme = self
+        let declared_scheme = self
             .release
             .scheme(mode)
             .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, mode.as_str()))?;
         let mut context = app.accounts.client_context(self.config).await?;
-        context.add_tool_scopes(&self.config.body, scheme, self.release);
+        context.add_tool_scopes(&self.config.body, declared_scheme, self.release);
         let redirect_uri = context
             .redirect_uri
             .take()
             .unwrap_or_else(|| callback_url(app));
         let now = app.clock.now();
-        let oauth_flow = context.flow(scheme, self.values, now);
-        let scheme = app.accounts.metadata.resolve(&oauth_flow).await?;
+        let declared_flow = context.flow(declared_scheme, self.values, now);
+        let scheme = app.accounts.metadata.resolve(&declared_flow).await?;
         let mut values = self.values.clone();
         if context.client.id.is_empty() {
             let client = self.own_client(app, &context.net, &scheme, &redirect_uri);

@@ -273,8 +273,11 @@ async fn exchange_callback(
         .await
         .map_err(config_unusable)?
         .ok_or_else(auth_config_gone)?;
-    let context = app.accounts.client_context(&config).await;
-    let context = context.map_err(config_unusable)?;
+    let context = app
+        .accounts
+        .client_context(&config)
+        .await
+        .map_err(config_unusable)?;
     let now = app.clock.now();
     let declared_flow = context.flow(declared_scheme, &secrets.values, now);
     let resolved = app.accounts.metadata.resolve(&declared_flow).await;

@@ -36,8 +36,10 @@ pub async fn complete(
     user: &str,
 ) -> Result<Completion> {
     let name = app.attempt_record_id(Step::Verify, session);
-    let owner = project.id.as_str();
-    let stored = app.store.get::<ConnectionAttempt>(owner, &name).await?;
+    let stored = app
+        .store
+        .get::<ConnectionAttempt>(project.id.as_str(), &name)
+        .await?;
     let now = app.clock.now();
     let attempt = stored
         .filter(|attempt| attempt.body.step == Step::Verify && attempt.body.until > now)

@@ -168,14 +168,13 @@ impl ValidatedRequest {
         let inserted = app.store.change(configs, &self.config.id, || async {
             // A changed auth config does not prevent the insertion; a deleted or disabled one does.
             let config = enabled_config(app, project, &account.auth_config).await?;
-            let batch = Batch::at(now)
+            let mut batch = Batch::at(now)
                 .check(&config)
                 .insert(owner, id.as_str(), &account)
                 .insert(owner, id.as_str(), &credential);
-            let batch = match attempt {
-                Some((name, attempt)) => batch.insert(owner, name, attempt),
-                None => batch,
-            };
+            if let Some((name, attempt)) = attempt {
+                batch = batch.insert(owner, name, attempt);
+            }
             Ok((batch, config))
         });
         let config = inserted.await.map_err(map_alias_conflict)?;

@@ -188,11 +188,11 @@ pub(super) async fn grant_account(
         return Err(errors::tool_not_allowed(config.id, tool));
     }
     let proxy = auth_configs::net_proxy(app, &config).await?;
-    let values = match token {
+    let account_values = match token {
         FirstToken::Fresh => usable_values(app, project, record).await?,
         FirstToken::Stored => open_credential(app, project, record).await?.0,
     };
-    let values = with_client(app, &config, values).await?;
+    let values = with_client(app, &config, account_values).await?;
     let mut granted = refreshing_grant(app, project, release, record, &values)?.via_proxy(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config.clone());

@@ -173,8 +173,11 @@ impl Grant for RefreshingGrant {
             return Ok(Some(current));
         }
         let reason = RefreshReason::Rejected(token.clone());
-        let values = self.manager.fresh_values(&self.owner, reason).await;
-        let values = values.map_err(grant_error)?;
+        let values = self
+            .manager
+            .fresh_values(&self.owner, reason)
+            .await
+            .map_err(grant_error)?;
         let scheme = self.owner.scheme().map_err(grant_error)?;
         let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else {
             return Ok(None);

@@ -60,9 +60,11 @@ async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     }
     let manager = app.accounts.clone();
     let refreshing = async move { manager.refresh_claimed(&owner, &claim).await };
-    let done = app.accounts.spawn_to_completion(refreshing).await;
-    let done =
-        done.map_err(|_| errors::internal("the task that refreshes a token has panicked"))?;
+    let done = app
+        .accounts
+        .spawn_to_completion(refreshing)
+        .await
+        .map_err(|_| errors::internal("the task that refreshes a token has panicked"))?;
     if let Err(cause) = done {
         // The failure is stored with the account.
         tracing::debug!(%cause, "the token of an idle account was not refreshed");

@@ -113,8 +113,8 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let url = format!("{}/link/{token}", app.base_url());
     values.insert(REDIRECT_URL_VALUE.to_owned(), url.clone().into());
     let credential = app.accounts.seal(&project.id, &id, &values).await?;
-    let attempt = Some((&*name, &attempt));
-    let inserted = validated.insert(app, project, &id, account, credential, attempt);
+    let named_attempt = Some((&*name, &attempt));
+    let inserted = validated.insert(app, project, &id, account, credential, named_attempt);
     inserted.await?;
     Ok(LinkCreated {
         token,

@@ -263,8 +263,8 @@ pub(crate) async fn delete_clients(
         // A registration in progress makes the batch stale, and the registrations are read again.
         let deleted = app.store.change(&COLLECTION, config.as_str(), || async {
             let clients = app.accounts.clients(&project.id, config).await?;
-            let batch = Batch::at(app.clock.now());
-            let batch = clients.iter().fold(batch, Batch::purge);
+            let unchanged = Batch::at(app.clock.now());
+            let batch = clients.iter().fold(unchanged, Batch::purge);
             Ok::<_, Error>((batch, clients.len()))
         });
         if deleted.await? == 0 {
@@ -332,12 +332,12 @@ impl RegistrationRequest {
     /// endpoint and redirect URI.
     fn id(&self) -> String {
         let oauth2 = self.scheme.oauth2.as_ref();
-        let at = oauth2
+        let template = oauth2
             .and_then(|oauth2| oauth2.register.as_ref()?.url.as_deref())
             .unwrap_or_default();
-        let at = manifest::fill(at, &|name: &str| self.values.get(name).and_then(text))
+        let endpoint = manifest::fill(template, &|name: &str| self.values.get(name).and_then(text))
             .unwrap_or_default();
-        let parts = [self.auth_config.as_str(), &at, &self.redirect_uri]
+        let parts = [self.auth_config.as_str(), &endpoint, &self.redirect_uri]
             .map(|part| hex::encode(Sha256::digest(part)));
         hex::encode(Sha256::digest(parts.concat()))
     }

@@ -277,8 +277,8 @@ impl TokenManager {
         let context = self.client_context(&config).await?;
         let now = self.clock.now();
         let request = async {
-            let flow = context.flow(scheme, values, now);
-            let scheme = self.metadata.resolve(&flow).await?;
+            let declared_flow = context.flow(scheme, values, now);
+            let scheme = self.metadata.resolve(&declared_flow).await?;
             let flow = context.flow(&scheme, values, now);
             match flow.can_refresh() {
                 true => flow.refresh().await,
@@ -389,9 +389,9 @@ impl TokenManager {
     ) -> Result<Values> {
         loop {
             let account = self.read::<Account>(owner).await?;
-            let batch = claim.batch().await?;
+            let unchanged = claim.batch().await?;
             let batch = self
-                .add_expiry(owner, batch, account, values, reason)
+                .add_expiry(owner, unchanged, account, values, reason)
                 .await?;
             let ended = claim.end(batch, |credential| credential.work.due = None);
             match claim.succeeded(ended.await).await {

@@ -81,8 +81,8 @@ pub(crate) async fn session_accounts(
     if let Some(id) = auth_config {
         query = query.is("auth_config", id.as_str());
     }
-    let accounts = app.store.find::<Account>(&query).await?.records;
-    let mut accounts = with_configs(app, project, accounts).await?;
+    let records = app.store.find::<Account>(&query).await?.records;
+    let mut accounts = with_configs(app, project, records).await?;
     accounts
         .retain(|account| !account.is_shared() && (auth_config.is_some() || account.in_sessions));
     Ok(accounts)
@@ -108,8 +108,8 @@ pub(crate) async fn count_of_session(
     if let Some(id) = auth_config {
         query = query.is("auth_config", id.as_str());
     }
-    let accounts = app.store.find::<Account>(&query).await?.records;
-    let accounts = with_configs(app, project, accounts).await?;
+    let records = app.store.find::<Account>(&query).await?.records;
+    let accounts = with_configs(app, project, records).await?;
     let counted = accounts
         .iter()
         .filter(|account| auth_config.is_some() || account.in_sessions);
@@ -174,10 +174,11 @@ async fn with_configs(
     project: &Project,
     accounts: Vec<Record<Account>>,
 ) -> Result<Vec<SessionAccount>> {
-    let ids = accounts
+    let distinct_ids: HashSet<_> = accounts
         .iter()
-        .map(|account| account.body.auth_config.as_str());
-    let ids: Vec<_> = ids.collect::<HashSet<_>>().into_iter().collect();
+        .map(|account| account.body.auth_config.as_str())
+        .collect();
+    let ids: Vec<_> = distinct_ids.into_iter().collect();
     let configs = app
         .store
         .get_many::<AuthConfig>(project.id.as_str(), &ids)

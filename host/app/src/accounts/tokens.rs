@@ -220,10 +220,9 @@ impl TokenManager {
                 .ok_or_else(|| errors::no_managed_auth(&config.body.toolkit))?;
             scopes.extend(app.body.scopes.iter().cloned());
             let secret = oauth_apps::secret(&self.vault, &app, now).await?;
-            let secret = (!secret.is_empty()).then(|| secret.into());
             Client {
                 id: app.body.client_id,
-                secret,
+                secret: (!secret.is_empty()).then(|| secret.into()),
                 ..Client::default()
             }
         } else {
@@ -268,8 +267,8 @@ impl TokenManager {
         let context = self.client_context(config).await?;
         let now = self.clock.now();
         let request = async {
-            let flow = context.flow(scheme, &values, now);
-            let scheme = self.metadata.resolve(&flow).await?;
+            let declared_flow = context.flow(scheme, &values, now);
+            let scheme = self.metadata.resolve(&declared_flow).await?;
             let flow = context.flow(&scheme, &values, now);
             flow.obtain(&context.scopes).await
         };

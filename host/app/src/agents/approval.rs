@@ -171,8 +171,8 @@ fn question(
     let expires_at = now.saturating_add(APPROVAL_TTL.as_millis() as i64);
     let nonce = random_text(NONCE_CHARS);
     let asked = [&*nonce, account];
-    let hash = hash(app, caller, tool, request, asked, expires_at)?;
-    let hash = hex::encode(hash.finalize().into_bytes());
+    let mac = hash(app, caller, tool, request, asked, expires_at)?;
+    let hash = hex::encode(mac.finalize().into_bytes());
     Ok(Approvable::ApprovalRequired {
         message,
         state: format!("{expires_at}.{nonce}.{account}.{hash}"),

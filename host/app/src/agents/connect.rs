@@ -134,9 +134,10 @@ async fn auth_config(app: &App, caller: &SessionCaller, release: &Release) -> Re
         in_sessions: true,
         ..NewAuthConfig::default()
     };
-    let created = auth_configs::create(app, &caller.project, managed).await;
-    let created = created.map_err(|cause| {
-        cause.replace_if(&errors::NO_MANAGED_AUTH, || errors::no_auth_config(toolkit))
-    })?;
+    let created = auth_configs::create(app, &caller.project, managed)
+        .await
+        .map_err(|cause| {
+            cause.replace_if(&errors::NO_MANAGED_AUTH, || errors::no_auth_config(toolkit))
+        })?;
     AuthConfigId::parse(&created.id)
 }

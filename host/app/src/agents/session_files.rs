@@ -138,27 +138,27 @@ async fn insert_temporary(
     sizes: &BTreeMap<String, Option<u64>>,
 ) -> Result<HashMap<String, String>> {
     let now = app.clock.now();
-    let written = sizes
+    let records: Vec<_> = sizes
         .iter()
-        .filter_map(|(path, size)| Some((path, (*size)?)));
-    let records = written.map(|(path, size)| {
-        let id = FileId::of_session().to_string();
-        let stored = Stored {
-            session: owner.session.to_owned(),
-            place: None,
-            path: path.clone(),
-            blob: Some(files::blob(&id)),
-            media_type: media_type_of(path).to_owned(),
-            size,
-            modified_at: now,
-            expires_at: Some(Time(now.0.saturating_add(MAX_CHANGE_MS))),
-        };
-        (id, stored)
-    });
-    let records: Vec<_> = records.collect();
+        .filter_map(|(path, size)| Some((path, (*size)?)))
+        .map(|(path, size)| {
+            let id = FileId::of_session().to_string();
+            let stored = Stored {
+                session: owner.session.to_owned(),
+                place: None,
+                path: path.clone(),
+                blob: Some(files::blob(&id)),
+                media_type: media_type_of(path).to_owned(),
+                size,
+                modified_at: now,
+                expires_at: Some(Time(now.0.saturating_add(MAX_CHANGE_MS))),
+            };
+            (id, stored)
+        })
+        .collect();
     let inserted = app.store.change(&COLLECTION, owner.session, || async {
-        let batch = Batch::at(now).check(&owner.session(app).await?);
-        let batch = records.iter().fold(batch, |batch, (id, stored)| {
+        let checked = Batch::at(now).check(&owner.session(app).await?);
+        let batch = records.iter().fold(checked, |batch, (id, stored)| {
             batch.insert(owner.project, id, stored)
         });
         Ok::<_, Error>((batch, ()))

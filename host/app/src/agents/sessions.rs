@@ -138,10 +138,10 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
         // A deleted project gets no sessions any more.
         let exists = projects::record(app, &project.organization, &project.id).await?;
         let now = app.clock.now();
-        let batch = Batch::at(now)
+        let inserted = Batch::at(now)
             .check(&exists)
             .insert(owner, id.as_str(), &session);
-        let batch = with_version(batch, owner, id.as_str(), &session);
+        let batch = with_version(inserted, owner, id.as_str(), &session);
         let stored = Record::inserted(owner, id.as_str(), now, session.clone());
         Ok::<_, Error>((batch, stored))
     });
@@ -191,9 +191,9 @@ pub async fn change(
         let mut session = get(app, project, id).await?;
         session.body.check_version(expected_version)?;
         let before = session.body.config.clone();
-        let mut config = before.clone();
-        apply(&mut config)?;
-        let config = check::checked(app, project, config, &before).await?;
+        let mut requested = before.clone();
+        apply(&mut requested)?;
+        let config = check::checked(app, project, requested, &before).await?;
         let now = app.clock.now();
         if config == before {
             return Ok((Batch::at(now), session));

@@ -153,11 +153,11 @@ impl Check {
         let Some(without_nulls) = self.without_refused_nulls(bytes) else {
             return Err(problems);
         };
-        let problems = self.problems(&without_nulls, Origin::Caller);
-        if problems.is_empty() {
+        let remaining_problems = self.problems(&without_nulls, Origin::Caller);
+        if remaining_problems.is_empty() {
             return Ok(without_nulls);
         }
-        Err(problems)
+        Err(remaining_problems)
     }
 
     /// Returns a value without the properties that are null against the schema, or `None` if there

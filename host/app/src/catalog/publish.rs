@@ -109,7 +109,7 @@ pub async fn publish(
         });
     }
     let mut problems = identity_problems(slug, version, &component);
-    let installed = match app.sandbox.install(component.clone()).await {
+    let accepted = match app.sandbox.install(component.clone()).await {
         Ok(installed) => Some(installed),
         Err(InstallError::PastLimit(lines)) if problems.is_empty() => {
             return Err(errors::component_limit(lines));
@@ -122,7 +122,7 @@ pub async fn publish(
         Err(InstallError::TooLarge) => return Err(too_large()),
         Err(InstallError::Unavailable(why)) => return Err(errors::unavailable(why)),
     };
-    let Some(installed) = installed.filter(|_| problems.is_empty()) else {
+    let Some(installed) = accepted.filter(|_| problems.is_empty()) else {
         return Err(errors::component_invalid(problems));
     };
     let manifest = serde_json::to_string(&installed.manifest)

@@ -227,8 +227,11 @@ impl Snapshot {
     /// Returns all categories in use, in alphabetical order.
     #[must_use]
     pub fn categories(&self) -> Vec<String> {
-        let all = self.toolkits().map(|toolkit| &toolkit.current().categories);
-        let mut all: Vec<_> = all.flatten().cloned().collect();
+        let mut all: Vec<_> = self
+            .toolkits()
+            .flat_map(|toolkit| &toolkit.current().categories)
+            .cloned()
+            .collect();
         all.sort();
         all.dedup();
         all
@@ -284,8 +287,9 @@ impl Tool {
             ("destructiveHint", self.hints.destructive),
             ("idempotentHint", self.hints.idempotent),
             ("openWorldHint", self.hints.open_world),
-        ];
-        let hints = hints.into_iter().filter(|(_, holds)| *holds);
+        ]
+        .into_iter()
+        .filter(|(_, holds)| *holds);
         let tags = self.tags.iter().map(String::as_str);
         tags.chain(hints.map(|(name, _)| name))
     }

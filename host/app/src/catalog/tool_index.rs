@@ -55,18 +55,19 @@ impl Catalog {
             *built = Some((of, index.clone()));
             index
         });
-        let built = building.await;
-        built.map_err(|_| errors::unavailable("the tools could not be indexed"))
+        building
+            .await
+            .map_err(|_| errors::unavailable("the tools could not be indexed"))
     }
 }
 
 impl ToolIndex {
     fn build(snapshot: &Snapshot) -> Self {
-        let toolkits = snapshot
+        let tools: Vec<_> = snapshot
             .toolkits()
-            .filter(|toolkit| !toolkit.is_deprecated());
-        let tools = toolkits.flat_map(|toolkit| toolkit.current().resolved_tools());
-        let tools: Vec<_> = tools.collect();
+            .filter(|toolkit| !toolkit.is_deprecated())
+            .flat_map(|toolkit| toolkit.current().resolved_tools())
+            .collect();
         Self {
             index: Index::build(tools.iter().map(document)),
             tools,

@@ -149,12 +149,10 @@ impl Bucket {
         if let Some(token) = session_token {
             builder = builder.with_token(token);
         }
-        let bad = |reason: &dyn Display| BucketError::Settings {
-            at: at.clone(),
-            reason: reason.to_string(),
-        };
-        let prefix = Path::parse(&prefix).map_err(|cause| bad(&cause))?;
-        let store = builder.build().map_err(|cause| bad(&cause))?;
+        let prefix = Path::parse(&prefix).map_err(|cause| invalid_settings(&at, cause))?;
+        let store = builder
+            .build()
+            .map_err(|cause| invalid_settings(&at, cause))?;
         Ok(Bucket {
             store,
             prefix,
@@ -177,10 +175,7 @@ impl Bucket {
             match self.store.get(&self.prefix.clone().join("probe")).await {
                 Err(cause) if refuses(&cause) => BucketError::Refused { at },
                 Err(object_store::Error::NotFound { .. }) => BucketError::Missing { at },
-                _ => BucketError::Unreachable {
-                    at,
-                    reason: error.to_string(),
-                },
+                _ => self.unreachable(error),
             },
         )
     }
@@ -191,12 +186,8 @@ impl Bucket {
     /// As [`Bucket::probe`], or when the bucket does not return the bytes that were put.
     pub async fn check_operations(&self) -> Result<(), BucketError> {
         self.probe().await?;
-        let unreachable = |reason: String| BucketError::Unreachable {
-            at: self.at.clone(),
-            reason,
-        };
         // Two checks at a time use different objects.
-        let number = getrandom::u64().map_err(|cause| unreachable(cause.to_string()))?;
+        let number = getrandom::u64().map_err(|cause| self.unreachable(cause))?;
         let key = format!("doctor-{number:016x}");
         let tried = async {
             self.put(&key, Bytes::from_static(b"is this kept?")).await?;
@@ -206,10 +197,15 @@ impl Bucket {
         };
         match tried.await {
             Ok(Some(read)) if *read == *b"is this kept?" => Ok(()),
-            Ok(_) => Err(unreachable(
-                "an object that was put cannot be read".to_owned(),
-            )),
-            Err(error) => Err(unreachable(error.to_string())),
+            Ok(_) => Err(self.unreachable("an object that was put cannot be read")),
+            Err(error) => Err(self.unreachable(error)),
+        }
+    }
+
+    fn unreachable(&self, reason: impl Display) -> BucketError {
+        BucketError::Unreachable {
+            at: self.at.clone(),
+            reason: reason.to_string(),
         }
     }
 
@@ -232,6 +228,20 @@ impl Bucket {
 impl Display for Bucket {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.at)
+    }
+}
+
+fn invalid_settings(at: &str, cause: impl Display) -> BucketError {
+    BucketError::Settings {
+        at: at.to_owned(),
+        reason: cause.to_string(),
+    }
+}
+
+fn damaged(key: &str, reason: &str) -> Error {
+    Error::Damaged {
+        what: format!("blob {key}"),
+        reason: reason.to_owned(),
     }
 }
 
@@ -260,13 +270,9 @@ impl Blobs for Bucket {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             found => found.map_err(|error| self.to_error(key, &error))?,
         };
-        let damaged = |reason: &str| Error::Damaged {
-            what: format!("blob {key}"),
-            reason: reason.into(),
-        };
         // Until here only the head of the response has been read.
         if found.meta.size > max_bytes {
-            return Err(damaged(TOO_LARGE));
+            return Err(damaged(key, TOO_LARGE));
         }
         let client_md5 = found
             .attributes
@@ -282,11 +288,12 @@ impl Blobs for Bucket {
             .map_err(|error| self.to_error(key, &error))?;
         match expected {
             Some(expected) if expected == checksum(&bytes) => Ok(Some(bytes)),
-            Some(_) => Err(damaged("its checksum does not match")),
+            Some(_) => Err(damaged(key, "its checksum does not match")),
             None if client_md5.is_some_and(|md5| md5 == hex::encode(Md5::digest(&bytes))) => {
                 Ok(Some(bytes))
             }
             None => Err(damaged(
+                key,
                 "its object has no checksum in its metadata, or a different one",
             )),
         }
@@ -348,27 +355,33 @@ impl Blobs for Bucket {
                 )
             }
         };
-        let options = SignedUrlOptions::new().with_query(shown);
-        let options = headers.iter().try_fold(options, |options, (name, value)| {
-            let value = HeaderValue::from_str(value).ok()?;
-            Some(options.with_signed_header(HeaderName::from_bytes(name.as_bytes()).ok()?, value))
-        });
-        let options = options.ok_or_else(|| Error::Key(media_type.to_owned()))?;
+        let with_query = SignedUrlOptions::new().with_query(shown);
+        let options = headers
+            .iter()
+            .try_fold(with_query, |options, (name, value)| {
+                let value = HeaderValue::from_str(value).ok()?;
+                Some(
+                    options
+                        .with_signed_header(HeaderName::from_bytes(name.as_bytes()).ok()?, value),
+                )
+            })
+            .ok_or_else(|| Error::Key(media_type.to_owned()))?;
         let url = self
             .store
             .signed_url_opts(method, &path, ttl, &options)
-            .await;
-        let url = url.map_err(|error| self.to_error(key, &error))?.into();
+            .await
+            .map_err(|error| self.to_error(key, &error))?
+            .into();
         Ok(Some(SignedUrl { url, headers }))
     }
 
     async fn keys(&self) -> Result<Vec<String>, Error> {
-        let listed = self.store.list(Some(&self.prefix)).map_ok(|object| {
+        let objects = self.store.list(Some(&self.prefix)).map_ok(|object| {
             let mut parts = object.location.prefix_match(&self.prefix)?;
             let key = parts.next()?.as_ref().to_owned();
             parts.next().is_none().then_some(key)
         });
-        let listed: Vec<_> = listed
+        let listed: Vec<_> = objects
             .try_collect()
             .await
             .map_err(|error| self.to_error("", &error))?;

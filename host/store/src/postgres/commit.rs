@@ -191,11 +191,11 @@ impl Postgres {
             let applied = self.steps(&mut connection, now, only, &mut released).await;
             return applied.map_err(AttemptError::during_commit);
         }
-        let transaction = match &self.pooled {
+        let started = match &self.pooled {
             None => connection.begin().await,
             Some(pooled) => connection.begin_with(pooled.begin()).await,
         };
-        let mut transaction = transaction.map_err(|error| attempt_error(&error))?;
+        let mut transaction = started.map_err(|error| attempt_error(&error))?;
         for steps in statements {
             self.steps(&mut transaction, now, steps, &mut released)
                 .await?;
@@ -268,8 +268,10 @@ impl Postgres {
             .bind(bodies)
             .bind(now.0)
             .persistent(self.pooled.is_none());
-        let applied = query.execute(connection).await;
-        let applied = applied.map_err(|error| statement_error(collection, &error))?;
+        let applied = query
+            .execute(connection)
+            .await
+            .map_err(|error| statement_error(collection, &error))?;
         if applied.rows_affected() == steps.len() as u64 {
             Ok(())
         } else {
@@ -305,7 +307,7 @@ impl Postgres {
         let query = sqlx::query(AssertSqlSafe(sql.as_str()))
             .bind(text::escape(id))
             .bind(text::escape(project));
-        let query = match step {
+        let bound = match step {
             Step::Insert { created_at, body } => query
                 .bind(1_i64)
                 .bind(created_at.0)
@@ -328,10 +330,12 @@ impl Postgres {
             Step::Remove { revision } => query.bind(revision).bind(now.0),
             Step::Purge { revision } | Step::Check { revision } => query.bind(revision),
         };
-        let refused = |error: sqlx::Error| statement_error(collection, &error);
-        let query = query.persistent(self.pooled.is_none());
-        let row = query.fetch_optional(connection).await.map_err(refused)?;
-        let row = row.ok_or(AttemptError::Refused(CommitError::Stale))?;
+        let row = bound
+            .persistent(self.pooled.is_none())
+            .fetch_optional(connection)
+            .await
+            .map_err(|error| statement_error(collection, &error))?
+            .ok_or(AttemptError::Refused(CommitError::Stale))?;
         let new_claims: Vec<_> = match step {
             Step::Restore {
                 deleted_at: Some(_),
@@ -354,7 +358,8 @@ impl Postgres {
         ) {
             return Ok(());
         }
-        let old_claims = previous_claims(collection, project, step, &row).map_err(refused)?;
+        let old_claims = previous_claims(collection, project, step, &row)
+            .map_err(|error| statement_error(collection, &error))?;
         released.extend(
             old_claims
                 .into_iter()
@@ -507,8 +512,7 @@ fn claims(
 }
 
 fn json(body: &[u8]) -> Result<std::borrow::Cow<'_, str>, AttemptError> {
-    let text = std::str::from_utf8(body);
-    let text = text.map_err(|error| {
+    let text = std::str::from_utf8(body).map_err(|error| {
         AttemptError::Refused(CommitError::Invalid(format!("a body is not text: {error}")))
     })?;
     Ok(text::escape_json(text))

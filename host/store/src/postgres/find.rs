@@ -1,7 +1,7 @@
 //! Translation of a query into one statement.
 
 use super::{ENVELOPE_COLUMNS, RECORD_COLUMNS, quoted, record, text};
-use crate::{Collection, Kind, Page, Predicate, Query, Scalar};
+use crate::{Collection, Cursor, Kind, Page, Predicate, Query, Scalar};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{QueryBuilder, Row as _};
 
@@ -97,8 +97,11 @@ fn order(query: &Query) -> String {
     } else {
         ("asc", "first")
     };
-    let field = query.order.field.as_deref().map(quoted);
-    let field = field
+    let field = query
+        .order
+        .field
+        .as_deref()
+        .map(quoted)
         .map(|field| format!("{field} {turn} nulls {absent}, "))
         .unwrap_or_default();
     format!(" order by {field}created_at {turn}, id {turn}")
@@ -120,24 +123,17 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
     } else {
         (">", "is not null")
     };
-    let age = |sql: &mut QueryBuilder<Postgres>| {
-        sql.push(format!("(created_at, id) {operator} ("))
-            .push_bind(cursor.created_at.0)
-            .push(", ");
-        sql.push_bind(text::escape(&cursor.id).into_owned())
-            .push(")");
-    };
     sql.push(" and (");
     match (query.order.field.as_deref().map(quoted), &cursor.value) {
-        (None, _) => age(sql),
+        (None, _) => push_age(sql, operator, cursor),
         // Absent values are the end of the descending order and the beginning of the ascending one.
         (Some(field), None) if query.order.descending => {
             sql.push(format!("{field} is null and "));
-            age(sql);
+            push_age(sql, operator, cursor);
         }
         (Some(field), None) => {
             sql.push(format!("{field} {other} or "));
-            age(sql);
+            push_age(sql, operator, cursor);
         }
         (Some(field), Some(value)) => {
             if query.order.descending {
@@ -148,10 +144,19 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
             sql.push(format!(" or {field} = "));
             push_scalar(sql, value);
             sql.push(" and ");
-            age(sql);
+            push_age(sql, operator, cursor);
         }
     }
     sql.push(")");
+}
+
+/// Adds the condition that a row comes after a cursor in order of age.
+fn push_age(sql: &mut QueryBuilder<Postgres>, operator: &str, cursor: &Cursor) {
+    sql.push(format!("(created_at, id) {operator} ("))
+        .push_bind(cursor.created_at.0)
+        .push(", ");
+    sql.push_bind(text::escape(&cursor.id).into_owned())
+        .push(")");
 }
 
 fn conditions(sql: &mut QueryBuilder<Postgres>, collection: &Collection, query: &Query) {
@@ -270,19 +275,21 @@ fn push_contains(sql: &mut QueryBuilder<Postgres>, column: &str, part: &str) {
             .push(") > 0");
         return;
     }
-    // The second character of an escape can equal the first character of `part`. The `replace`
-    // calls change the escapes so that `strpos` does not match there.
-    let apart = |of: &str| {
-        format!(
-            "replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')"
-        )
-    };
-    let (before, after) = apart("\n")
+    let (before, after) = with_distinct_escapes("\n")
         .split_once('\n')
         .map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
-    sql.push(format!("strpos({}, {before}", apart(column)))
+    let searched = with_distinct_escapes(column);
+    sql.push(format!("strpos({searched}, {before}"))
         .push_bind(escaped)
         .push(format!("{after}) > 0"));
+}
+
+/// Returns an expression in which `strpos` does not match within an escape. The second character of
+/// an escape can equal the first character of a part. The `replace` calls change the escapes.
+fn with_distinct_escapes(expression: &str) -> String {
+    format!(
+        "replace(replace({expression}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')"
+    )
 }
 
 fn compare(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, operator: &str, bound: i64) {

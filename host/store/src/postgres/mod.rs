@@ -111,8 +111,10 @@ impl Postgres {
             return statement.fetch_all(&self.pool).await;
         };
         let mut transaction = self.pool.begin_with(pooled.begin()).await?;
-        let rows = statement.persistent(false);
-        let rows = rows.fetch_all(&mut *transaction).await?;
+        let rows = statement
+            .persistent(false)
+            .fetch_all(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         Ok(rows)
     }

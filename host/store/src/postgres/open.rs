@@ -80,8 +80,9 @@ pub(super) async fn open(
     schema::bring_up_to_date(&mut connection, collections)
         .await
         .map_err(|error| schema_error(&at, error))?;
-    let pooled = is_pooled(&mut connection, &options).await;
-    let pooled = pooled.map_err(|error| connect_error(&at, &error))?;
+    let pooled = is_pooled(&mut connection, &options)
+        .await
+        .map_err(|error| connect_error(&at, &error))?;
     drop(connection);
     if pooled {
         tracing::info!("a pooler lends the connections to the database for a transaction each");
@@ -136,8 +137,10 @@ pub(crate) async fn inspect(
     let Connected {
         mut connection, at, ..
     } = connect(url, collections).await?;
-    let reading = connection.begin_with("begin transaction read only").await;
-    let mut reading = reading.map_err(|error| connect_error(&at, &error))?;
+    let mut reading = connection
+        .begin_with("begin transaction read only")
+        .await
+        .map_err(|error| connect_error(&at, &error))?;
     let compared = schema::compare(&mut reading, collections)
         .await
         .map_err(|error| schema_error(&at, error))?;
@@ -227,8 +230,8 @@ fn schema_error(at: &str, error: SchemaError) -> OpenError {
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| {
-        let reason = failure::reason(&error);
-        let reason = format!("`store` is not a URL that can be used: {reason}");
+        let cause = failure::reason(&error);
+        let reason = format!("`store` is not a URL that can be used: {cause}");
         let hint = "write postgres://user:password@host:5432/database, with special characters \
                     percent-encoded";
         refused("the database", reason, hint)
@@ -256,11 +259,11 @@ fn describe(options: &PgConnectOptions) -> String {
 
 /// Checks that the database can hold the store, and that acknowledged means durable on its server.
 async fn check(connection: &mut PgConnection, at: &str) -> Result<(), OpenError> {
-    let facts = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
-                 current_setting('server_encoding'), pg_is_in_recovery()";
+    let sql = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
+               current_setting('server_encoding'), pg_is_in_recovery()";
     let facts = async {
         let mut reading = connection.begin().await?;
-        let facts = sqlx::query_as(facts).persistent(false);
+        let facts = sqlx::query_as(sql).persistent(false);
         facts.fetch_one(&mut *reading).await
     };
     let (version, fsync, encoding, standby): (i32, String, String, bool) =

@@ -66,10 +66,11 @@ async fn add_missing(
     let Some(first) = parts.first() else {
         return Ok(true);
     };
-    let is_new = |collection: &str| !columns.contains_key(collection);
-    let has_new = parts.iter().any(|part| is_new(part.collection));
+    let has_new = parts
+        .iter()
+        .any(|part| !columns.contains_key(part.collection));
     let chosen = parts.iter().filter(|part| match has_new {
-        true => is_new(part.collection),
+        true => !columns.contains_key(part.collection),
         false => part.collection == first.collection,
     });
     for part in chosen {
@@ -175,12 +176,12 @@ async fn existing(
     connection: &mut PgConnection,
 ) -> Result<(Columns, HashSet<String>), sqlx::Error> {
     // The information schema takes many times as long.
-    let columns = "select c.relname::text, a.attname::text, format_type(a.atttypid, null) \
-                   from pg_attribute as a join pg_class as c on c.oid = a.attrelid \
-                   where c.relnamespace = (select oid from pg_namespace where nspname = current_schema()) and c.relkind in ('r', 'p') \
-                   and a.attnum > 0 and not a.attisdropped";
+    let sql = "select c.relname::text, a.attname::text, format_type(a.atttypid, null) \
+               from pg_attribute as a join pg_class as c on c.oid = a.attrelid \
+               where c.relnamespace = (select oid from pg_namespace where nspname = current_schema()) and c.relkind in ('r', 'p') \
+               and a.attnum > 0 and not a.attisdropped";
     let mut found = Columns::new();
-    let columns = sqlx::query(columns).persistent(false);
+    let columns = sqlx::query(sql).persistent(false);
     for row in columns.fetch_all(&mut *connection).await? {
         found
             .entry(row.try_get(0)?)
@@ -244,11 +245,11 @@ fn create_table_sql(collection: &Collection) -> String {
 /// Returns statements that add columns and fill them in one transaction. Other writers wait for it.
 fn add_columns_sql(collection: &Collection, fields: &[&Field]) -> String {
     let table = quoted(collection.name);
-    let columns: Vec<_> = fields
+    let columns = fields
         .iter()
         .map(|field| format!("add column {}", column_sql(field)))
-        .collect();
-    let columns = columns.join(", ");
+        .collect::<Vec<_>>()
+        .join(", ");
     let filled = trigger_sql(collection);
     format!("alter table {table} {columns};\n{filled};\nupdate {table} set body = body")
 }
@@ -270,17 +271,32 @@ fn column_sql(field: &Field) -> String {
 fn trigger_sql(collection: &Collection) -> String {
     let table = quoted(collection.name);
     let name = quoted(&format!("{}_fields", collection.name));
-    let each =
-        |write: &dyn Fn(&Field) -> String| collection.fields.iter().map(write).collect::<Vec<_>>();
-    let values = each(&value_sql).join(",\n        ");
-    let columns = each(&|field| format!("new.{}", quoted(field.name)));
-    let members = each(&|field| format!("{} json", quoted(field.name))).join(", ");
-    let columns = columns.join(", ");
+    let values = join_fields(collection, ",\n        ", value_sql);
+    let columns = join_fields(collection, ", ", |field| {
+        format!("new.{}", quoted(field.name))
+    });
+    let members = join_fields(collection, ", ", |field| {
+        format!("{} json", quoted(field.name))
+    });
     format!(
         "create or replace function {name}() returns trigger language plpgsql as $$\nbegin\n    select\n        {values}\n    \
          into {columns}\n    from json_to_record(new.body) as f ({members});\n    return new;\nend\n$$;\n\
          create or replace trigger {name} before insert or update of body on {table} for each row execute function {name}()"
     )
+}
+
+/// Renders every field of a collection, with a separator between them.
+fn join_fields(
+    collection: &Collection,
+    separator: &str,
+    render: impl Fn(&Field) -> String,
+) -> String {
+    collection
+        .fields
+        .iter()
+        .map(render)
+        .collect::<Vec<_>>()
+        .join(separator)
 }
 
 /// Returns the SQL expression for the value of a field. A value that does not fit the field's kind
@@ -314,48 +330,55 @@ fn sql_type(kind: Kind) -> &'static str {
 /// Returns the name and statement of every index: one on the age of live records, and one per field
 /// on value and age. The index of a field across projects contains only records with a value.
 fn index_statements(collection: &Collection) -> Vec<(String, String)> {
-    let index = |what: &str, name: String, on: String| {
-        let statement = format!(
-            "create {what} {} on {} {on} where deleted_at is null",
-            quoted(&name),
-            quoted(collection.name)
-        );
-        (name, statement)
-    };
     let age = index(
+        collection,
         "index",
         format!("{}_by_created_at", collection.name),
-        "(project, created_at, id)".into(),
+        "(project, created_at, id)",
     );
     let fields = collection.fields.iter().map(|field| {
         let column = quoted(field.name);
         match field.kind {
             _ if field.unique => index(
+                collection,
                 "unique index",
                 unique_name(collection, field),
-                format!("(project, {column} nulls first)"),
+                &format!("(project, {column} nulls first)"),
             ),
             _ if field.across_projects => {
                 let (name, statement) = index(
+                    collection,
                     "index",
                     format!("{}_all_by_{}", collection.name, field.name),
-                    format!("({column} nulls first, created_at, id)"),
+                    &format!("({column} nulls first, created_at, id)"),
                 );
                 (name, format!("{statement} and {column} is not null"))
             }
             Kind::List => index(
+                collection,
                 "index",
                 index_name(collection, field),
-                format!("using gin ({column} jsonb_path_ops)"),
+                &format!("using gin ({column} jsonb_path_ops)"),
             ),
             _ => index(
+                collection,
                 "index",
                 index_name(collection, field),
-                format!("(project, {column} nulls first, created_at, id)"),
+                &format!("(project, {column} nulls first, created_at, id)"),
             ),
         }
     });
     std::iter::once(age).chain(fields).collect()
+}
+
+/// Returns the name and statement of one index.
+fn index(collection: &Collection, what: &str, name: String, on: &str) -> (String, String) {
+    let statement = format!(
+        "create {what} {} on {} {on} where deleted_at is null",
+        quoted(&name),
+        quoted(collection.name)
+    );
+    (name, statement)
 }
 
 fn index_name(collection: &Collection, field: &Field) -> String {

@@ -63,20 +63,26 @@ impl Postgres {
         id: &str,
     ) -> Option<Result<Option<Row>, Error>> {
         let single = self.single.get(statements.collection.name)?;
-        let read = |ids: Vec<Arc<String>>| async move {
-            let ids: Vec<String> = ids.iter().map(|id| id.as_ref().clone()).collect();
-            match self.with_ids(statements, &ids).await {
-                Ok(rows) => {
-                    let rows = rows.into_iter().map(|row| (row.id.clone(), row));
-                    let rows: HashMap<_, _> = rows.collect();
-                    Some(ids.iter().map(|id| Ok(rows.get(id).cloned())).collect())
-                }
-                Err(Error::Unavailable(reason)) => Some(vec![Err(reason); ids.len()]),
-                // One of the records may be the cause.
-                Err(_) => None,
-            }
-        };
-        let found = single.reads.make(id.to_owned(), id.len(), read).await?;
+        let found = single
+            .reads
+            .make(
+                id.to_owned(),
+                id.len(),
+                |ids: Vec<Arc<String>>| async move {
+                    let ids: Vec<String> = ids.iter().map(|id| id.as_ref().clone()).collect();
+                    match self.with_ids(statements, &ids).await {
+                        Ok(rows) => {
+                            let by_id: HashMap<_, _> =
+                                rows.into_iter().map(|row| (row.id.clone(), row)).collect();
+                            Some(ids.iter().map(|id| Ok(by_id.get(id).cloned())).collect())
+                        }
+                        Err(Error::Unavailable(reason)) => Some(vec![Err(reason); ids.len()]),
+                        // One of the records may be the cause.
+                        Err(_) => None,
+                    }
+                },
+            )
+            .await?;
         Some(found.map_err(Error::Unavailable))
     }
 
@@ -91,8 +97,10 @@ impl Postgres {
         let ([(write, _)], false) = (writes, announced) else {
             return Some(false);
         };
-        let single = self.single.get(write.collection.name);
-        let single = single.filter(|single| !single.has_unique);
+        let single = self
+            .single
+            .get(write.collection.name)
+            .filter(|single| !single.has_unique);
         let (Step::Update { revision, body }, Some(single)) = (&write.step, single) else {
             return Some(false);
         };
@@ -119,18 +127,12 @@ impl Postgres {
         single: &SingleRecords,
         updates: Vec<Arc<Update>>,
     ) -> Option<Vec<bool>> {
-        let texts = |part: fn(&Update) -> &String| -> Vec<String> {
-            updates.iter().map(|update| part(update).clone()).collect()
-        };
-        let numbers = |part: fn(&Update) -> i64| -> Vec<i64> {
-            updates.iter().map(|update| part(update)).collect()
-        };
         let query = sqlx::query(AssertSqlSafe(single.update_sql.as_str()))
-            .bind(texts(|update| &update.id))
-            .bind(texts(|update| &update.project))
-            .bind(numbers(|update| update.revision))
-            .bind(texts(|update| &update.body))
-            .bind(numbers(|update| update.now.0));
+            .bind(parts(&updates, |update| update.id.clone()))
+            .bind(parts(&updates, |update| update.project.clone()))
+            .bind(parts(&updates, |update| update.revision))
+            .bind(parts(&updates, |update| update.body.clone()))
+            .bind(parts(&updates, |update| update.now.0));
         let found = match self.fetch(Frequency::Often, query).await {
             Ok(found) => found,
             Err(error) if failure::is_transient(&error) => return None,
@@ -146,4 +148,9 @@ impl Postgres {
         }
         Some(applied)
     }
+}
+
+/// Returns one part of each update, as an array to bind.
+fn parts<T>(updates: &[Arc<Update>], part: impl Fn(&Update) -> T) -> Vec<T> {
+    updates.iter().map(|update| part(update)).collect()
 }

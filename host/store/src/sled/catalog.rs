@@ -89,7 +89,7 @@ pub(super) fn bring_up_to_date(
                 return Ok(Err(reason));
             }
         }
-        let old = old.map(|old| Entry {
+        let without_fields = old.map(|old| Entry {
             fields: None,
             ..old
         });
@@ -97,7 +97,7 @@ pub(super) fn bring_up_to_date(
             db,
             position,
             declaration.name,
-            old.as_ref(),
+            without_fields.as_ref(),
             &Entry {
                 number,
                 fields: Some(fields),

@@ -67,7 +67,6 @@ impl<B: Send + 'static> Committer<B> {
             Some(queue) => queue.send(QueuedBatch { batch, reply }).is_ok(),
             None => false,
         };
-        let closed = || CommitError::Unavailable("the store was closed".to_owned());
         if queued {
             replied.await.unwrap_or_else(|_| Err(closed()))
         } else {
@@ -79,6 +78,10 @@ impl<B: Send + 'static> Committer<B> {
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
+}
+
+fn closed() -> CommitError {
+    CommitError::Unavailable("the store was closed".to_owned())
 }
 
 impl<B> Committer<B> {

@@ -48,13 +48,19 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
         (&sources[..], rest, &query.order.field)
         && collection.declaration.fields[*place].name == field
     {
-        let ranges = |project: &str, state| source.ranges(collection, project, state);
         let is_beginning = query.after.is_none() && !query.order.descending;
         let length = match is_beginning && !query.counted {
             true => query.offset.saturating_add(query.limit),
             false => u64::MAX,
         };
-        let (suffixes, total) = in_field_order(db, &scope, query, length, ranges, |_| true)?;
+        let (suffixes, total) = in_field_order(
+            db,
+            &scope,
+            query,
+            length,
+            |project, state| source.ranges(collection, project, state),
+            |_| true,
+        )?;
         let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
         return Ok(Page {
             rows: page_rows(db, collection, query, &page)?,
@@ -64,11 +70,11 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
     let Some(smallest) = find_smallest(db, collection, &scope, &sources)? else {
         return query.run(collection.declaration, scan(db, collection, &scope)?);
     };
-    let mut suffixes = smallest.suffixes;
+    let mut candidates = smallest.suffixes;
     // The candidates of one source that settles all conditions are the result, in order of age.
     let are_decided = sources.len() == 1 && !rest && query.order.field.is_none();
-    if suffixes.len() <= MAX_CANDIDATES_READ && !are_decided {
-        return query.run(collection.declaration, rows(db, collection, &suffixes)?);
+    if candidates.len() <= MAX_CANDIDATES_READ && !are_decided {
+        return query.run(collection.declaration, rows(db, collection, &candidates)?);
     }
     let mut read = rest;
     for (_, source) in sources
@@ -77,20 +83,20 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
         .filter(|(place, _)| *place != smallest.place)
     {
         match source.within(
-            suffixes.len() * MAX_KEYS_PER_CANDIDATE,
+            candidates.len() * MAX_KEYS_PER_CANDIDATE,
             db,
             collection,
             &scope,
         )? {
-            Some(others) => suffixes.retain(|suffix| others.contains(suffix)),
+            Some(others) => candidates.retain(|suffix| others.contains(suffix)),
             None => read = true,
         }
     }
     if read {
-        retain_matching(db, collection, query, &mut suffixes)?;
+        retain_matching(db, collection, query, &mut candidates)?;
     }
-    let total = suffixes.len() as u64;
-    let suffixes = in_query_order(db, collection, &scope, query, suffixes)?;
+    let total = candidates.len() as u64;
+    let suffixes = in_query_order(db, collection, &scope, query, candidates)?;
     let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
     Ok(Page {
         rows: page_rows(db, collection, query, &page)?,
@@ -142,26 +148,19 @@ fn page_without_conditions(
     };
     let mut range = Range::all(key.clone());
     if let Some(cursor) = &query.after {
-        let key = if field.is_some() {
+        let value_key = if field.is_some() {
             key.value(cursor.value.as_ref())
         } else {
             key
         };
-        let key = key.suffix(cursor.created_at, &cursor.id);
+        let cursor_key = value_key.suffix(cursor.created_at, &cursor.id);
         if query.order.descending {
-            range.end = key.into_bytes();
+            range.end = cursor_key.into_bytes();
         } else {
             // First key after the cursor.
-            range.start = key.raw(&[0]).into_bytes();
+            range.start = cursor_key.raw(&[0]).into_bytes();
         }
     }
-    let suffix = |rest: &[u8]| -> Option<IndexSuffix> {
-        Some(if field.is_some() {
-            split_value(rest)?.1.into()
-        } else {
-            rest.into()
-        })
-    };
     // A page in the second half of a list is reached faster from the end.
     let length = query.limit.min(total.saturating_sub(query.offset));
     let from_end = query.after.is_none() && query.offset > total / 2;
@@ -173,7 +172,11 @@ fn page_without_conditions(
     let backwards = query.order.descending != from_end;
     let mut suffixes = Vec::new();
     visit_keys(db, &range, backwards, skip, length, |rest| {
-        suffixes.extend(suffix(rest))
+        let suffix = match field {
+            Some(_) => split_value(rest).map(|(_, suffix)| suffix),
+            None => Some(rest),
+        };
+        suffixes.extend(suffix.map(IndexSuffix::from));
     })?;
     if from_end {
         suffixes.reverse();
@@ -359,13 +362,17 @@ fn in_query_order(
         return Ok(suffixes);
     };
     let wanted = suffixes.into_iter().collect::<HashSet<_>>();
-    let ranges = |project: &str, state| {
-        let key = Key::index(collection.number, state, project, place);
-        vec![Range::all(key)]
-    };
-    let (suffixes, _) = in_field_order(db, scope, query, u64::MAX, ranges, |suffix| {
-        wanted.contains(suffix)
-    })?;
+    let (suffixes, _) = in_field_order(
+        db,
+        scope,
+        query,
+        u64::MAX,
+        |project, state| {
+            let key = Key::index(collection.number, state, project, place);
+            vec![Range::all(key)]
+        },
+        |suffix| wanted.contains(suffix),
+    )?;
     Ok(suffixes)
 }
 

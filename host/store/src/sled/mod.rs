@@ -103,8 +103,8 @@ impl Sled {
         let catalog = updated
             .map_err(|error| open::damaged(&paths.db, &error.to_string()))?
             .map_err(declaration)?;
-        let io_error = |error| open::io_error(&paths.root, error);
-        let disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position).map_err(io_error)?;
+        let disk = Disk::open(db.clone(), &paths.sled, &paths.head, &position)
+            .map_err(|error| open::io_error(&paths.root, error))?;
         let state = Arc::new(State {
             position: Mutex::new(position),
             round_lock: RwLock::new(()),
@@ -116,7 +116,8 @@ impl Sled {
             vacated: Vec::new(),
         };
         Ok(Sled(Arc::new(Core {
-            committer: Committer::start(writer).map_err(io_error)?,
+            committer: Committer::start(writer)
+                .map_err(|error| open::io_error(&paths.root, error))?,
             files: ArcSwapOption::from_pointee(Files { db, _lock: lock }),
             catalog,
             state,

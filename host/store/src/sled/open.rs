@@ -130,8 +130,8 @@ fn lock(paths: &Paths) -> Result<File, OpenError> {
         .create(true)
         .truncate(false)
         .write(true)
-        .open(&paths.lock);
-    let file = file.map_err(|error| io_error(&paths.lock, error))?;
+        .open(&paths.lock)
+        .map_err(|error| io_error(&paths.lock, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
@@ -179,6 +179,15 @@ enum AttemptError {
     Io { at: PathBuf, error: io::Error },
 }
 
+impl AttemptError {
+    fn damaged(file: &Path, reason: impl Into<String>) -> AttemptError {
+        AttemptError::Damaged {
+            file: file.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
 impl From<AttemptError> for OpenError {
     fn from(failed: AttemptError) -> OpenError {
         match failed {
@@ -224,30 +233,26 @@ fn open_with_timeout(
 }
 
 fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), AttemptError> {
-    let failed = |file: &Path, reason: String| AttemptError::Damaged {
-        file: file.to_owned(),
-        reason,
-    };
     let db = open_sled(paths)?;
     let position = match db
         .get(Key::meta().bytes())
         .map_err(|error| sled_error(paths, error))?
     {
         Some(value) => Position::decode(&value)
-            .ok_or_else(|| failed(&paths.db, "its position is damaged".into()))?,
+            .ok_or_else(|| AttemptError::damaged(&paths.db, "its position is damaged"))?,
         None if db.is_empty() && *head == HeadContent::Missing => create(paths, &db)?,
         None => {
-            return Err(failed(&paths.db, "it has no store id".into()));
+            return Err(AttemptError::damaged(&paths.db, "it has no store id"));
         }
     };
     match head {
         HeadContent::Missing | HeadContent::Damaged | HeadContent::Newer
             if position.sequence > 0 || position.keys > 0 =>
         {
-            return Err(failed(&paths.head, "it is missing".into()));
+            return Err(AttemptError::damaged(&paths.head, "it is missing"));
         }
         HeadContent::Position(head) => {
-            compare(&position, head).map_err(|reason| failed(&paths.db, reason))?
+            compare(&position, head).map_err(|reason| AttemptError::damaged(&paths.db, reason))?
         }
         HeadContent::Missing | HeadContent::Damaged | HeadContent::Newer => {}
     }
@@ -257,12 +262,12 @@ fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), AttemptE
         marks,
     } = check::walk(&db, &position).map_err(|error| sled_error(paths, error))?;
     if let Some(first) = damage.first() {
-        return Err(failed(&paths.db, first.clone()));
+        return Err(AttemptError::damaged(&paths.db, first));
     }
     if found != position {
         let records = found.records.iter().sum::<u64>();
         let expected = position.records.iter().sum::<u64>();
-        return Err(failed(
+        return Err(AttemptError::damaged(
             &paths.db,
             format!("of {expected} records {records} were found, or some have older values"),
         ));

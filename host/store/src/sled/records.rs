@@ -76,8 +76,9 @@ pub(super) fn assemble(
             let mut pieces = Vec::with_capacity(count as usize);
             for place in 0..count {
                 let key = Key::piece(collection.number, id, revision, place);
-                let piece = reader.value(&key)?;
-                let piece = piece.ok_or_else(|| damaged("a piece of its body is missing"))?;
+                let piece = reader
+                    .value(&key)?
+                    .ok_or_else(|| damaged("a piece of its body is missing"))?;
                 body.extend_from_slice(&piece);
                 pieces.push(piece);
             }

@@ -166,7 +166,7 @@ impl Planner<'_> {
         let old = records::read(self.round, collection, &write.id).map_err(unavailable)?;
         let checked = matches!(write.step, Step::Check { .. });
         let removes = matches!(write.step, Step::Remove { .. });
-        let new = self.outcome(write, old.as_ref())?;
+        let outcome = self.outcome(write, old.as_ref())?;
         if checked {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Planner<'_> {
             Some(old) => records::values(collection, &old.row).map_err(unavailable)?,
             None => Values::default(),
         };
-        let new = new.map(|row| {
+        let new = outcome.map(|row| {
             // A removal keeps the body, and with it the values.
             let values = if removes { old_values.clone() } else { values };
             (row, values)

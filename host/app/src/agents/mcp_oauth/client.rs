@@ -109,8 +109,10 @@ fn is_permitted(uri: &str) -> bool {
     let Ok(url) = Url::parse(uri) else {
         return false;
     };
-    let is_plain = url.fragment().is_none() && url.username().is_empty();
-    let is_plain = is_plain && url.password().is_none() && uri.is_ascii();
+    let is_plain = url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && uri.is_ascii();
     is_plain
         && match url.scheme() {
             "https" => true,

@@ -309,15 +309,19 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
         }
         let earlier = consent.body.use_of(proof, now);
         if earlier == ProofUse::Reused {
-            let reused = "it was used before, so that all tokens that followed from it are revoked";
-            let reused = errors::mcp_grant_invalid(reused);
+            let reason = "it was used before, so that all tokens that followed from it are revoked";
+            let reused = errors::mcp_grant_invalid(reason);
             return Ok((Batch::at(now).purge(&consent), Err(reused)));
         }
         consent.body.check(proof, now)?;
         let (_, project) = holder(app, &consent).await?.ok_or_else(ended)?;
         let without_access = &errors::MCP_KEY_WITHOUT_ACCESS;
-        let target = consent.body.resource.project(app).await;
-        let target = target.map_err(|cause| cause.replace_if(without_access, ended))?;
+        let target = consent
+            .body
+            .resource
+            .project(app)
+            .await
+            .map_err(|cause| cause.replace_if(without_access, ended))?;
         if target != project.id {
             return Err(ended());
         }

@@ -23,9 +23,11 @@ pub struct Definition {
 }
 
 static META_TOOL_DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
-    let read =
-        |tool| serde_json::from_str(text(tool)).expect("the files of the definitions are tested");
-    MetaTool::all().map(read).collect()
+    MetaTool::all()
+        .map(|tool| {
+            serde_json::from_str(text(tool)).expect("the files of the definitions are tested")
+        })
+        .collect()
 });
 
 fn text(tool: MetaTool) -> &'static str {

@@ -28,8 +28,8 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let user = &caller.config().user_id;
     if let Some(id) = arguments.run_id {
         let id = RecipeRunId::parse(id.trim())?;
-        let view = recipes::read(app, project, user, &id).await?;
-        let view = serde_json::to_value(view).map_err(errors::internal)?;
+        let recipe_run = recipes::read(app, project, user, &id).await?;
+        let view = serde_json::to_value(recipe_run).map_err(errors::internal)?;
         return Ok(json!({ "run": view }).into());
     }
     if let Some(slug) = arguments.slug {

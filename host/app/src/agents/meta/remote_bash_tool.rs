@@ -90,8 +90,11 @@ async fn run_command(
     command: String,
 ) -> Result<(CommandFinished, Option<String>)> {
     // The files take memory only while the command may run.
-    let shell = app.shell.acquire(&caller.project.tenant).await;
-    let shell = shell.map_err(|busy| errors::busy(Capacity::Scripts, busy))?;
+    let shell = app
+        .shell
+        .acquire(&caller.project.tenant)
+        .await
+        .map_err(|busy| errors::busy(Capacity::Scripts, busy))?;
     // The command may have waited long for its turn and its permit.
     let caller = &*caller.current(app).await?;
     MetaTool::RemoteBashTool.check_switched_on(caller.config())?;
@@ -101,14 +104,16 @@ async fn run_command(
         command,
         files,
     };
-    let finished = shell.run(command, &memory).await;
-    let mut finished = finished.map_err(|cause| match cause {
-        CommandNotRun::TooLong(_) => {
-            errors::arguments_invalid(MetaTool::RemoteBashTool.short_slug(), cause.to_string())
-        }
-        CommandNotRun::Busy(busy) => errors::busy(Capacity::Memory, busy),
-        CommandNotRun::Unavailable(_) => errors::unavailable(cause),
-    })?;
+    let mut finished = shell
+        .run(command, &memory)
+        .await
+        .map_err(|cause| match cause {
+            CommandNotRun::TooLong(_) => {
+                errors::arguments_invalid(MetaTool::RemoteBashTool.short_slug(), cause.to_string())
+            }
+            CommandNotRun::Busy(busy) => errors::busy(Capacity::Memory, busy),
+            CommandNotRun::Unavailable(_) => errors::unavailable(cause),
+        })?;
     let changes = std::mem::take(&mut finished.changes);
     if changes.is_empty() {
         return Ok((finished, None));

@@ -136,10 +136,14 @@ async fn ranked(app: &App, caller: &SessionCaller, queries: &[UseCase]) -> Resul
 
 /// Returns the tools that were found. Recommended ones have their schemas.
 fn schemas(ranked: &[Ranked], results: &[UseCaseResult]) -> Result<BTreeMap<String, FoundTool>> {
-    let main = results.iter().flat_map(|result| &result.primary_tool_slugs);
-    let main: BTreeSet<_> = main.collect();
-    let related = results.iter().flat_map(|result| &result.related_tool_slugs);
-    let related: BTreeSet<_> = related.collect();
+    let main: BTreeSet<_> = results
+        .iter()
+        .flat_map(|result| &result.primary_tool_slugs)
+        .collect();
+    let related: BTreeSet<_> = results
+        .iter()
+        .flat_map(|result| &result.related_tool_slugs)
+        .collect();
     let mut schemas = BTreeMap::new();
     let mut left = MAX_SCHEMAS_BYTES;
     for RankedTool { found, .. } in ranked.iter().flatten().flatten() {
@@ -165,11 +169,13 @@ fn schemas(ranked: &[Ranked], results: &[UseCaseResult]) -> Result<BTreeMap<Stri
 }
 
 fn summary(results: &[UseCaseResult]) -> Option<String> {
-    let failed = results.iter().filter_map(|result| {
-        let error = result.error.as_ref()?;
-        Some(format!("query {}: {error}", result.index))
-    });
-    let failed: Vec<_> = failed.collect();
+    let failed: Vec<_> = results
+        .iter()
+        .filter_map(|result| {
+            let error = result.error.as_ref()?;
+            Some(format!("query {}: {error}", result.index))
+        })
+        .collect();
     (!failed.is_empty()).then(|| {
         format!(
             "{} out of {} searches failed, reasons: {}",

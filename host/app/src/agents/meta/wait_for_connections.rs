@@ -91,12 +91,12 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let mut results = connections(app, caller, &slugs).await?;
     let mut is_over = false;
     while !is_over && !mode.is_done(&results) {
-        let woken = async {
+        let waiting = async {
             sleep(MIN_READ_INTERVAL).await;
             let changed = timeout(SESSION_CHECK_INTERVAL, signal.committed()).await;
             changed.is_ok()
         };
-        let woken = timeout_at(deadline, woken).await;
+        let woken = timeout_at(deadline, waiting).await;
         is_over = woken.is_err();
         let current = caller.current(app).await?;
         MetaTool::WaitForConnections.check_switched_on(current.config())?;

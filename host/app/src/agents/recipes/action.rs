@@ -56,9 +56,9 @@ impl RecipeActions for TriggerRecipes {
 
 async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {
     let RecipeAction { project, slug, .. } = action;
-    let recipe: Option<RecipeCopy> =
-        serde_json::from_value(action.recipe).map_err(errors::internal)?;
-    let recipe = recipe.ok_or_else(|| errors::recipe_not_found(slug))?;
+    let recipe = serde_json::from_value::<Option<RecipeCopy>>(action.recipe)
+        .map_err(errors::internal)?
+        .ok_or_else(|| errors::recipe_not_found(slug))?;
     let id = RecipeRunId::for_event(action.event);
     let arguments = Value::Object(action.arguments);
     if !record::exists(app, project, &id).await? {

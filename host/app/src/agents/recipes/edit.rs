@@ -23,8 +23,10 @@ use crate::{
 
 /// Returns the slug of a recipe that has a name and no slug yet.
 fn slug_of(name: &str) -> String {
-    let words = name.split(|character: char| !character.is_ascii_alphanumeric());
-    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> = name
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
     format!("{RECIPE_PREFIX}{}", words.join("_").to_ascii_uppercase())
 }
 
@@ -127,8 +129,8 @@ pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()>
         let record = stored.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
         let recipe = OpenRecipe::open(&key, record)?;
         permitted::check_stored(app, caller, &recipe).await?;
-        let batch = Batch::at(app.clock.now()).purge(&recipe.record);
-        let batch = versions::purge_all(app, caller, &key, batch, &recipe.record);
+        let purged = Batch::at(app.clock.now()).purge(&recipe.record);
+        let batch = versions::purge_all(app, caller, &key, purged, &recipe.record);
         Ok::<_, Error>((batch.await?, ()))
     });
     Ok(removed.await?)

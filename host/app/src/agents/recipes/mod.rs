@@ -95,9 +95,9 @@ pub async fn execute(
 ) -> Result<Execution> {
     let project = &caller.project;
     let user = &caller.config().user_id;
-    let recipe = get(app, project, user, slug).await?;
-    permitted::check_script(caller, &recipe)?;
-    let recipe = RecipeCopy::from(recipe);
+    let stored = get(app, project, user, slug).await?;
+    permitted::check_script(caller, &stored)?;
+    let recipe = RecipeCopy::from(stored);
     let slug = recipe.slug.clone();
     let parsed = json::parse(&arguments)
         .map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;

@@ -29,10 +29,9 @@ pub(super) async fn account(
     found: &ResolvedTool,
     named: Option<&str>,
 ) -> Result<Option<AccountId>> {
-    let account = resolve::account(app, caller, found, named).await;
-    let account = match account {
+    let account = match resolve::account(app, caller, found, named).await {
         Err(cause) if cause.is(&errors::NO_ACTIVE_CONNECTION) && !is_limited(caller, found) => None,
-        found => found?,
+        resolved => resolved?,
     };
     if resolve::is_approval_missing(caller, found, account.as_ref()) {
         return Err(errors::approval_required(&found.tool.slug));
@@ -140,8 +139,8 @@ pub(super) fn script_limits(config: &Config) -> Result<Option<String>> {
     if limits == Config::default() {
         return Ok(None);
     }
-    let limits = serde_json::to_vec(&limits).map_err(errors::internal)?;
-    Ok(Some(hex::encode(Sha256::digest(limits))))
+    let encoded = serde_json::to_vec(&limits).map_err(errors::internal)?;
+    Ok(Some(hex::encode(Sha256::digest(encoded))))
 }
 
 #[cfg(test)]

@@ -208,9 +208,11 @@ impl<'a> RunSeal<'a> {
         if let Some(plan) = &run.plan {
             return self.open::<RecipeRun, _>(id, "plan", plan);
         }
-        let stored = app.store.get::<StoredPlan>(self.project, id).await?;
-        let stored =
-            stored.ok_or_else(|| errors::internal("a run that has not ended has no plan"))?;
+        let stored = app
+            .store
+            .get::<StoredPlan>(self.project, id)
+            .await?
+            .ok_or_else(|| errors::internal("a run that has not ended has no plan"))?;
         self.open::<StoredPlan, _>(id, "plan", &stored.body.plan)
     }
 
@@ -293,12 +295,12 @@ pub(super) async fn begin(
     input: Map<String, Value>,
 ) -> Result<()> {
     let (owner, id) = (project.id.as_str(), id.as_str());
-    let running = Query::for_project(owner).is("status", "running").page(0, 0);
-    let running = app.store.rows(&RUNS_COLLECTION, &running).await?.total;
+    let query = Query::for_project(owner).is("status", "running").page(0, 0);
+    let running = app.store.rows(&RUNS_COLLECTION, &query).await?.total;
     let seal = RunSeal::new(app, owner).await?;
     let definition = recipe.definition.clone();
-    let plan = seal.seal::<StoredPlan, _>(id, "plan", &Plan { definition, input })?;
-    let plan = StoredPlan { plan };
+    let sealed = seal.seal::<StoredPlan, _>(id, "plan", &Plan { definition, input })?;
+    let plan = StoredPlan { plan: sealed };
     let begun = app.store.change(&RUNS_COLLECTION, id, || async {
         let now = app.clock.now();
         if app.store.get::<RecipeRun>(owner, id).await?.is_some() {

@@ -60,8 +60,8 @@ pub struct OpenRecipe {
 impl OpenRecipe {
     pub(super) fn open(key: &DataKey, record: Record<Recipe>) -> Result<Self> {
         let context = SealContext::of(&record, "definition");
-        let definition = key.open(context, &record.body.definition)?;
-        let definition = Definition::cleaned(definition);
+        let opened = key.open(context, &record.body.definition)?;
+        let definition = Definition::cleaned(opened);
         Ok(Self { record, definition })
     }
 }

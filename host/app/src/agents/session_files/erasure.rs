@@ -41,12 +41,16 @@ pub(super) async fn erase(app: &App, project: &str, records: &[Record<Stored>]) 
             let ids: Vec<_> = records.iter().map(|record| record.id.as_str()).collect();
             let current = app.store.get_many::<Stored>(project, &ids).await?;
             // A file whose upload was requested again is kept.
-            let unchanged = records.iter().filter_map(|record| {
-                let current = current.get(&record.id)?;
-                let same_blob = current.body.blob == record.body.blob;
-                (same_blob && current.body.expires_at == record.body.expires_at).then_some(current)
-            });
-            let unchanged: Vec<_> = unchanged.cloned().collect();
+            let unchanged: Vec<_> = records
+                .iter()
+                .filter_map(|record| {
+                    let current = current.get(&record.id)?;
+                    let same_blob = current.body.blob == record.body.blob;
+                    (same_blob && current.body.expires_at == record.body.expires_at)
+                        .then_some(current)
+                })
+                .cloned()
+                .collect();
             Ok::<_, Error>((purge(app, project, &unchanged).await?, ()))
         });
     Ok(erased.await?)

@@ -67,14 +67,14 @@ impl Turn {
     /// busy after [`MAX_TURN_WAIT`], or if it was deleted.
     pub(crate) async fn take(app: &App, caller: &SessionCaller) -> Result<Self> {
         let session = caller.session_id().to_owned();
-        let taken = async {
+        let taking = async {
             let permit = app.session_turns.acquire(&session).await;
             Ok::<_, crate::Error>(Self {
                 claim: claim(app, caller.into()).await?,
                 _permit: permit,
             })
         };
-        let taken = timeout(MAX_TURN_WAIT, taken).await;
+        let taken = timeout(MAX_TURN_WAIT, taking).await;
         taken.map_err(|_| errors::session_busy())?
     }
 

@@ -127,7 +127,11 @@ pub(super) fn message(cause: &Error) -> String {
         tracing::error!(%cause, "a request of a script failed");
         return "internal error".to_owned();
     }
-    let problems = cause.problems().iter().skip(1);
-    let problems: String = problems.map(|line| format!("\n{line}")).collect();
+    let problems: String = cause
+        .problems()
+        .iter()
+        .skip(1)
+        .map(|line| format!("\n{line}"))
+        .collect();
     format!("{cause}{problems}\n{}", cause.info().hint)
 }

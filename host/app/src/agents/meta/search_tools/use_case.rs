@@ -148,14 +148,17 @@ fn reasoning(main: &[(usize, &RankedTool)]) -> String {
             .to_owned();
     }
     let reasons = main.iter().map(|(_, tool)| {
-        let words = tool.matches.iter().map(|one| {
-            let mut fields: Vec<_> = one.fields.iter().map(|field| field.as_str()).collect();
-            // Two fields of the index have one name, and others may lie between them.
-            fields.sort_unstable();
-            fields.dedup();
-            format!("`{}` ({})", one.word, fields.join(", "))
-        });
-        let words: Vec<_> = words.collect();
+        let words: Vec<_> = tool
+            .matches
+            .iter()
+            .map(|one| {
+                let mut fields: Vec<_> = one.fields.iter().map(|field| field.as_str()).collect();
+                // Two fields of the index have one name, and others may lie between them.
+                fields.sort_unstable();
+                fields.dedup();
+                format!("`{}` ({})", one.word, fields.join(", "))
+            })
+            .collect();
         format!("{} matches {}.", tool.found.tool.slug, words.join(", "))
     });
     reasons.collect::<Vec<_>>().join(" ")

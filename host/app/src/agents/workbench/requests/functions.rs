@@ -45,7 +45,7 @@ struct ToolCall {
 }
 
 pub(super) async fn run_tool(app: &App, caller: &SessionCaller, arguments: Bytes) -> Answer {
-    let execution = async {
+    let executing = async {
         if !caller.config().workbench.tool_execution {
             let switch = "`workbench.enable_tool_execution` is false";
             return Err(errors::script_request_refused("run_tool", switch));
@@ -62,7 +62,7 @@ pub(super) async fn run_tool(app: &App, caller: &SessionCaller, arguments: Bytes
         };
         execute(app, caller, request).await
     };
-    let execution = execution.await.map_err(|cause| message(&cause))?;
+    let execution = executing.await.map_err(|cause| message(&cause))?;
     match execution.error {
         None => Ok(execution.data),
         Some(error) => {
