@@ -1,7 +1,7 @@
 //! The case files: the requests and responses they describe.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
@@ -52,16 +52,17 @@ impl Exchange {
 /// If they cannot be read.
 #[must_use]
 pub fn all(root: &Path) -> Vec<Given> {
-    let entries = |folder: &Path| {
-        let entries = fs::read_dir(folder).expect("cases can be read");
-        entries
-            .map(|entry| entry.expect("cases can be read").path())
-            .collect::<Vec<_>>()
-    };
     entries(root)
         .iter()
         .flat_map(|folder| entries(folder))
         .map(|file| read(root, &file))
+        .collect()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder)
+        .expect("cases can be read")
+        .map(|entry| entry.expect("cases can be read").path())
         .collect()
 }
 

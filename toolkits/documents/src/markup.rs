@@ -66,8 +66,9 @@ pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
         .skip_tags(skip)
         .add_handler(vec!["title"], take_title)
         .build();
-    let failed = |error| ToolError::invalid_input(format!("cannot read the HTML: {error}"));
-    let tree = converter.html_to_tree(&input.html).map_err(failed)?;
+    let tree = converter
+        .html_to_tree(&input.html)
+        .map_err(|error| ToolError::invalid_input(format!("cannot read the HTML: {error}")))?;
     check_depth(&tree)?;
     let markdown = converter.tree_to_markdown(&tree);
     Ok(Markdown {

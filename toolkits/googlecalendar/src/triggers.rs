@@ -203,10 +203,10 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
             .json()?;
         if page.next_page_token.is_none() {
             let sync_token = page.next_sync_token;
-            let missing =
-                || ToolError::upstream("Google's list of events has no token for the next poll");
             let cursor = Cursor {
-                sync_token: Some(sync_token.ok_or_else(missing)?),
+                sync_token: Some(sync_token.ok_or_else(|| {
+                    ToolError::upstream("Google's list of events has no token for the next poll")
+                })?),
                 page_token: None,
             };
             return Ok(at(cursor, false));
@@ -264,8 +264,7 @@ pub(crate) fn event_starting(
     let request = API
         .get(EVENTS_PATH)
         .path("calendar", &config.calendar_id)
-        .query("singleEvents", true);
-    let request = request
+        .query("singleEvents", true)
         .query("orderBy", "startTime")
         .query("timeMin", written(from))
         .query("timeMax", written(until));

@@ -53,8 +53,9 @@ pub(crate) struct ListComments {
     example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#
 )]
 pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
-    let request = API.get("/comments").query("block_id", id(&input.page));
-    let request = request
+    let request = API
+        .get("/comments")
+        .query("block_id", id(&input.page))
         .query("page_size", input.part.limit.clamp(1, 100))
         .query_opt("start_cursor", input.part.cursor);
     list(request, Comment::from_json)

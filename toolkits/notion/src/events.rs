@@ -52,20 +52,15 @@ pub(crate) fn page_edited(
         return begin(&config);
     };
     let pages = edited_since(&config, &time)?;
-    let event = |page: Value| {
-        (
-            format!(
-                "{} {}",
-                page["id"].as_str().unwrap_or_default(),
-                time_of(&page)
-            ),
-            Described::from_json(page),
-        )
-    };
+    let next = position(&pages, time);
     // Edits of the last minute are reported again. The platform drops events that were already
     // reported, by their ids.
-    let next = position(&pages, time);
-    Ok(Polled::new(next).events(pages.into_iter().rev().map(event)))
+    let edits = pages.into_iter().rev().map(|page| {
+        let id = page["id"].as_str().unwrap_or_default();
+        let event_id = format!("{id} {}", time_of(&page));
+        (event_id, Described::from_json(page))
+    });
+    Ok(Polled::new(next).events(edits))
 }
 
 /// Fires for each new page, or new entry of a data source, with its properties and without its
@@ -87,11 +82,10 @@ pub(crate) fn page_added(
             .as_str()
             .is_some_and(|created| created >= &*time)
     };
-    let event = |page: Value| {
+    let added = pages.into_iter().rev().filter(is_new).map(|page| {
         let id = page["id"].as_str().unwrap_or_default().to_owned();
         (id, Described::from_json(page))
-    };
-    let added = pages.into_iter().rev().filter(is_new).map(event);
+    });
     Ok(Polled::new(next).events(added))
 }
 
