@@ -70,7 +70,7 @@ impl From<VacationSettings> for Reply {
     }
 }
 
-/// Converts a time in milliseconds since 1970.
+/// Converts milliseconds since 1970 to RFC 3339.
 fn rfc_3339(milliseconds: Option<String>) -> Option<String> {
     let moment = Timestamp::from_millisecond(milliseconds?.parse().ok()?).ok()?;
     Some(moment.to_string())

@@ -44,15 +44,8 @@ struct Moments {
 impl Span {
     fn moments(&self) -> Result<Moments> {
         let named = self.time_zone.as_deref().map(zone).transpose()?;
-        let moment = |argument: &str, text: &str| match (When::read(argument, text)?, &named) {
-            (When::Exact(moment, _), _) => Ok(moment),
-            (open, Some(zone)) => open.moment(zone),
-            (_, None) => Err(ToolError::invalid_input(format!(
-                "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
-            ))),
-        };
-        let start = moment("start_time", &self.start_time)?;
-        let end = moment("end_time", &self.end_time)?;
+        let start = moment("start_time", &self.start_time, named.as_ref())?;
+        let end = moment("end_time", &self.end_time, named.as_ref())?;
         if start >= end {
             return Err(ToolError::invalid_input(format!(
                 "`end_time` ({}) must be after `start_time` ({})",
@@ -64,6 +57,17 @@ impl Span {
             end,
             zone: named.unwrap_or(TimeZone::UTC),
         })
+    }
+}
+
+/// Parses a time: with its own offset, or else in a time zone.
+fn moment(argument: &str, text: &str, zone: Option<&TimeZone>) -> Result<Timestamp> {
+    match (When::read(argument, text)?, zone) {
+        (When::Exact(moment, _), _) => Ok(moment),
+        (open, Some(zone)) => open.moment(zone),
+        (_, None) => Err(ToolError::invalid_input(format!(
+            "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
+        ))),
     }
 }
 

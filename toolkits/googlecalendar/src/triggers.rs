@@ -188,11 +188,6 @@ fn list(config: &Config) -> Request {
 
 /// Reads all events to the end, where Google returns the token for later changes.
 fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
-    let at = |cursor, more| Changes {
-        found: Vec::new(),
-        cursor,
-        more,
-    };
     for _ in 0..MAX_SKIPPED_PAGES {
         let request = list(config)
             .query_opt("pageToken", page_token)
@@ -209,7 +204,11 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
                 })?),
                 page_token: None,
             };
-            return Ok(at(cursor, false));
+            return Ok(Changes {
+                found: Vec::new(),
+                cursor,
+                more: false,
+            });
         }
         page_token = page.next_page_token;
     }
@@ -217,7 +216,11 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
         sync_token: None,
         page_token,
     };
-    Ok(at(cursor, true))
+    Ok(Changes {
+        found: Vec::new(),
+        cursor,
+        more: true,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

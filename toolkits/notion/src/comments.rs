@@ -20,19 +20,12 @@ pub(crate) struct Comment {
 
 impl Comment {
     fn from_json(value: Value) -> Self {
-        let said = |place: &str| {
-            value
-                .pointer(place)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
         Self {
-            id: said("/id"),
-            discussion: said("/discussion_id"),
+            id: text::string(&value["id"]),
+            discussion: text::string(&value["discussion_id"]),
             text: text::plain(&value["rich_text"]),
-            author: said("/created_by/id"),
-            created_time: said("/created_time"),
+            author: text::string(&value["created_by"]["id"]),
+            created_time: text::string(&value["created_time"]),
         }
     }
 }

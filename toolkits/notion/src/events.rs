@@ -77,15 +77,18 @@ pub(crate) fn page_added(
     let next = position(&pages, time.clone());
     // A page is edited when it is created, so every new page is among the edited ones. A page that
     // is edited again in its first minute is dropped by its id.
-    let is_new = |page: &Value| {
-        page["created_time"]
-            .as_str()
-            .is_some_and(|created| created >= &*time)
-    };
-    let added = pages.into_iter().rev().filter(is_new).map(|page| {
-        let id = page["id"].as_str().unwrap_or_default().to_owned();
-        (id, Described::from_json(page))
-    });
+    let added = pages
+        .into_iter()
+        .rev()
+        .filter(|page| {
+            page["created_time"]
+                .as_str()
+                .is_some_and(|created| created >= &*time)
+        })
+        .map(|page| {
+            let id = page["id"].as_str().unwrap_or_default().to_owned();
+            (id, Described::from_json(page))
+        });
     Ok(Polled::new(next).events(added))
 }
 

@@ -129,13 +129,12 @@ impl Outgoing {
             && let Ok(mut url) = Url::parse(&request.url)
         {
             let names = credential::query_names(credential);
-            let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
-            if url.query_pairs().any(|(name, _)| is_ours(&name)) {
-                let kept: Vec<_> = url
-                    .query_pairs()
-                    .into_owned()
-                    .filter(|(name, _)| !is_ours(name))
-                    .collect();
+            let kept: Vec<_> = url
+                .query_pairs()
+                .into_owned()
+                .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
+                .collect();
+            if kept.len() < url.query_pairs().count() {
                 url.query_pairs_mut().clear().extend_pairs(kept);
                 request.url = url.into();
                 removed.extend(names.into_iter().map(str::to_owned));
