@@ -33,15 +33,15 @@ fn output_folder() -> Result<PathBuf, Box<dyn Error>> {
 
 /// Fetches the package if it is missing and returns its folder.
 fn package_folder() -> Result<PathBuf, Box<dyn Error>> {
-    let metadata = Command::new(env!("CARGO"))
+    let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])
         .args(["--manifest-path", "interpreter/Cargo.toml"])
         .output()?;
-    if !metadata.status.success() {
-        let problem = String::from_utf8_lossy(&metadata.stderr);
+    if !output.status.success() {
+        let problem = String::from_utf8_lossy(&output.stderr);
         return Err(format!("cargo cannot fetch {PACKAGE_NAME}: {problem}").into());
     }
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().ok_or("no packages")?;
     let package = packages
         .iter()

@@ -181,16 +181,16 @@ fn limits_from_arguments() -> ChildLimits {
 /// # Errors
 /// Fails if the kernel refuses a limit.
 pub fn limit_resources() -> io::Result<()> {
-    let limits = limits_from_arguments();
+    let arguments = limits_from_arguments();
     let limits = [
         // The kernel kills one second later, so the earlier signal can report the reason.
-        (Resource::Cpu, limits.cpu_seconds, 1),
+        (Resource::Cpu, arguments.cpu_seconds, 1),
         (
             Resource::As,
-            limits.memory.saturating_add(PROGRAM_ADDRESS_SPACE_BYTES),
+            arguments.memory.saturating_add(PROGRAM_ADDRESS_SPACE_BYTES),
             0,
         ),
-        (Resource::Data, limits.memory, 0),
+        (Resource::Data, arguments.memory, 0),
         (Resource::Core, 0, 0),
         (Resource::Fsize, 0, 0),
         (Resource::Nofile, MAX_OPEN_FILES, 0),

@@ -181,8 +181,9 @@ impl Files {
         inner.digests.remove(id);
         if let Some(created) = inner.created.iter_mut().find(|created| created.id == id) {
             // A request in flight may share the bytes; its copy stays unchanged.
-            let whole = std::mem::take(&mut created.bytes).try_into_mut();
-            let mut whole = whole.unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+            let mut whole = std::mem::take(&mut created.bytes)
+                .try_into_mut()
+                .unwrap_or_else(|shared| BytesMut::from(&shared[..]));
             whole.extend_from_slice(bytes);
             created.bytes = whole.freeze();
         }

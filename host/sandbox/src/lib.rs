@@ -152,19 +152,19 @@ impl Sandbox {
     /// Returns an error if the cache folder cannot be made private or if the engine cannot start.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let runtime = Runtime::start(&settings)
+            .map(Arc::new)
             .map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
-        let runtime = Arc::new(runtime);
         let programs = Programs::start(engine::program_config())
+            .map(Arc::new)
             .map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
-        let programs = Arc::new(programs);
         let folder = settings.cache.display();
-        let cache =
-            Cache::open(&settings.cache, settings.seal_key, &runtime.hash).map_err(|cause| {
+        let cache = Cache::open(&settings.cache, settings.seal_key, &runtime.hash)
+            .map(Arc::new)
+            .map_err(|cause| {
                 OpenError(format!(
                     "the folder `{folder}` for compiled toolkits cannot be used: {cause}"
                 ))
             })?;
-        let cache = Arc::new(cache);
         let threads = GuestThreads::start(settings.guest_threads).map_err(no_threads)?;
         let inner = Inner {
             scheduler: CallScheduler::new(&settings),
@@ -271,11 +271,11 @@ impl Sandbox {
         let session = Arc::new(CassetteSession::record(max_bytes));
         let withhold = component.0.toolkit.verifies_webhooks;
         let (action, _) = WebhookSecrets::take(call.action.clone(), &call.policy, withhold);
-        let cassette = Cassette::begin(&call, &action);
+        let recording = Cassette::begin(&call, &action);
         let outcome = self
             .run(component, call, Some(session.clone()), None, on_cancel)
             .await?;
-        let cassette = cassette.end(&session, &outcome);
+        let cassette = recording.end(&session, &outcome);
         Ok((outcome, cassette))
     }
 

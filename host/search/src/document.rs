@@ -142,8 +142,10 @@ impl Document<'_> {
                 actions |= action(&stems, field, lexicon);
             }
             if field == Field::Synonyms {
-                let phrases = self.synonyms.iter();
-                let phrases = phrases.map(|phrase| stems_of(phrase, lexicon, known));
+                let phrases = self
+                    .synonyms
+                    .iter()
+                    .map(|phrase| stems_of(phrase, lexicon, known));
                 actions |= phrases.fold(0, |all, stems| all | action(&stems, field, lexicon));
             }
             if let Some(position) = [Field::Slug, Field::Name]
@@ -223,8 +225,7 @@ impl Collected {
         let (weight, usual, length_share) = field.weighting();
         #[expect(clippy::cast_precision_loss, reason = "a field has few words")]
         let relative = stems.len() as f32 / usual;
-        let per_word = weight / (1.0 - length_share + length_share * relative);
-        let mut per_word = per_word;
+        let mut per_word = weight / (1.0 - length_share + length_share * relative);
         for stem in stems {
             per_word *= LATER_WORD;
             self.put(stem.clone(), per_word, field);

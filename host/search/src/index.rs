@@ -203,8 +203,8 @@ impl Building {
             things,
         } = document.terms(&self.lexicon, &mut self.known);
         for (spelling, weight, fields) in weights {
-            let strength = weight * MAX_STRENGTH / (weight + BM25_SATURATION);
-            let share = strength / MAX_STRENGTH * f32::from(u16::MAX);
+            let exact = weight * MAX_STRENGTH / (weight + BM25_SATURATION);
+            let share = exact / MAX_STRENGTH * f32::from(u16::MAX);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

@@ -127,8 +127,8 @@ impl Lexicon {
     }
 
     fn concept(&mut self, name: &str) -> Concept {
-        let position = self.names.iter().position(|known| known == name);
-        let position = position.unwrap_or_else(|| {
+        let existing = self.names.iter().position(|known| known == name);
+        let position = existing.unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.names.len() - 1
         });

@@ -239,8 +239,11 @@ fn alternatives(scope: &Scope<'_>, stem: &str) -> Vec<(Term, f32)> {
 /// Adds a word and its concepts.
 fn add(scope: &Scope<'_>, stem: &str, weight: f32, found: &mut Vec<(Term, f32)>) {
     let word = scope.term(stem).map(|term| (term, weight));
-    let concepts = scope.index.lexicon.concepts(stem).iter();
-    let concepts = concepts
+    let concepts = scope
+        .index
+        .lexicon
+        .concepts(stem)
+        .iter()
         .filter_map(|concept| scope.term(&concept_term(*concept)))
         .map(|term| (term, weight * CONCEPT_WEIGHT));
     found.extend(word.into_iter().chain(concepts));

@@ -178,12 +178,14 @@ impl Index {
     /// Returns the words of a query that a tool matches.
     fn matches(&self, query: &Query, tool: usize) -> Vec<Match> {
         let matched = query.units.iter().filter_map(|unit| {
-            let postings = unit.alternatives.iter();
-            let postings = postings.filter_map(|(term, _)| self.posting_of(*term, tool));
-            let fields = postings.fold(0, |all, posting| all | posting.fields);
+            let bits = unit
+                .alternatives
+                .iter()
+                .filter_map(|(term, _)| self.posting_of(*term, tool))
+                .fold(0, |all, posting| all | posting.fields);
             let fields: Vec<_> = Field::ALL
                 .into_iter()
-                .filter(|field| fields & field.bit() != 0)
+                .filter(|field| bits & field.bit() != 0)
                 .collect();
             (!fields.is_empty()).then(|| Match {
                 word: unit.word.clone(),

@@ -35,9 +35,9 @@ impl Excerpt {
         }
         // A character cut in two is left out.
         let start = &output[..MAX_EXCERPT_BYTES];
-        let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let text = if start.len() - text.len() < char::MAX.len_utf8() {
-            text.to_owned()
+        let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let text = if start.len() - valid.len() < char::MAX.len_utf8() {
+            valid.to_owned()
         } else {
             String::from_utf8_lossy(start).into_owned()
         };

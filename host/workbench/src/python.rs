@@ -131,8 +131,7 @@ fn program(script: &Script, host: &Arc<Host>, reading: Reading) -> Program {
         ),
         (SCRIPT_PATH.to_owned(), script.code.clone().into()),
     ];
-    let variables = script.variables.clone();
-    let variables = variables.filter(|bytes| !bytes.is_empty());
+    let variables = script.variables.clone().filter(|bytes| !bytes.is_empty());
     let preparation = variables.is_some().then_some(Preparation {
         cpu: MAX_READING_TIME,
         ended_by: BEGIN_FUNCTION,
@@ -226,13 +225,13 @@ fn relative(path: &str) -> Option<&str> {
 }
 
 fn finish(outcome: ProgramOutcome, host: &Host, run_id: &str) -> Finished {
-    let mut stderr = outcome.stderr;
+    let mut error_output = outcome.stderr;
     // A script that was ended keeps nothing, and may have reported anything.
     let (report, variables) = if outcome.exit.is_err() {
         (Report::default(), None)
     } else if host.has_begun() && host.report.lock().is_empty() {
         // Variables that end the interpreter after they have pretended to be read do it only once.
-        stderr = [&stderr, UNREPORTED_END.as_bytes()].concat().into();
+        error_output = [&error_output, UNREPORTED_END.as_bytes()].concat().into();
         (Report::default(), Some(Bytes::new()))
     } else {
         let report = serde_json::from_slice(&host.report.lock());
@@ -255,7 +254,7 @@ fn finish(outcome: ProgramOutcome, host: &Host, run_id: &str) -> Finished {
         |output, name: &str| Excerpt::new(output, &format!("{run_id}-{name}.txt"), &mut changes);
     let result = excerpt(report.result.into(), "result");
     let stdout = excerpt(outcome.stdout, "stdout");
-    let stderr = excerpt(stderr, "stderr");
+    let stderr = excerpt(error_output, "stderr");
     changes.sort_by(|one, other| one.path.cmp(&other.path));
     Finished {
         exit,

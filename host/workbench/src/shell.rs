@@ -183,11 +183,13 @@ impl ShellTurn<'_> {
         let input = request
             .encode()
             .map_err(|cause| CommandNotRun::Unavailable(cause.to_string()))?;
-        let ran = child.run(input, Some(memory)).await;
-        let ran = ran.map_err(|cause| match cause {
-            ChildError::Io(cause) => CommandNotRun::Unavailable(cause.to_string()),
-            ChildError::Busy(busy) => CommandNotRun::Busy(busy),
-        })?;
+        let ran = child
+            .run(input, Some(memory))
+            .await
+            .map_err(|cause| match cause {
+                ChildError::Io(cause) => CommandNotRun::Unavailable(cause.to_string()),
+                ChildError::Busy(busy) => CommandNotRun::Busy(busy),
+            })?;
         match ran {
             Some(output) => finish(output, &command.run_id, self.limits),
             None => {
@@ -204,7 +206,7 @@ fn finish(
     limits: ShellLimits,
 ) -> Result<CommandFinished, CommandNotRun> {
     let message = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let reply = match output.status.code() {
+    let decoded = match output.status.code() {
         Some(0) => Reply::decode(output.stdout.into()),
         Some(code) if code == i32::from(EXIT_REFUSED) => {
             return Err(CommandNotRun::Unavailable(message()));
@@ -220,7 +222,7 @@ fn finish(
             )));
         }
     };
-    let reply = reply.map_err(|cause| CommandNotRun::Unavailable(cause.to_string()))?;
+    let reply = decoded.map_err(|cause| CommandNotRun::Unavailable(cause.to_string()))?;
     let mut changes = reply.changes;
     let mut excerpt =
         |output, name: &str| Excerpt::new(output, &format!("{run_id}-{name}.txt"), &mut changes);

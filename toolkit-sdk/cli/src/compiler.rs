@@ -143,8 +143,8 @@ fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
         .position(|pair| pair[0] == "--export" && pair[1] == MANIFEST_EXPORT)?;
     let mut arguments = arguments.to_vec();
     arguments.drain(export..export + 2);
-    let output = arguments.iter().position(|argument| argument == "-o")? + 1;
-    let output = arguments.get_mut(output)?;
+    let index = arguments.iter().position(|argument| argument == "-o")? + 1;
+    let output = arguments.get_mut(index)?;
     *output = Path::new(output).with_extension(LEAN_EXTENSION).into();
     Some(arguments)
 }

@@ -47,9 +47,11 @@ pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
     let changes = manifest::diff(&old, &new);
     let breaking = changes.iter().any(Change::is_breaking);
     if options.json {
-        let version = |manifest: &Manifest| serde_json::json!({ "slug": manifest.slug, "version": manifest.version });
         let object = serde_json::json!({
-            "old": version(&old), "new": version(&new), "breaking": breaking, "changes": changes,
+            "old": described(&old),
+            "new": described(&new),
+            "breaking": breaking,
+            "changes": changes,
         });
         println!("{object:#}");
     } else {
@@ -60,6 +62,11 @@ pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Returns slug and version of a manifest.
+fn described(manifest: &Manifest) -> serde_json::Value {
+    serde_json::json!({ "slug": manifest.slug, "version": manifest.version })
 }
 
 /// Returns slug and version if they, and no file, are what is named.

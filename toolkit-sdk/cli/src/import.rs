@@ -138,12 +138,12 @@ pub(crate) async fn run(options: &Import) -> Result<()> {
         fs::copy(given, &file).with_context(|| format!("cannot write {}", file.display()))?;
     }
     ignore(&folder)?;
-    let built = build::build(
+    let components = build::build(
         &BuildTarget::at(folder, options.toolchain),
         options.version.as_ref(),
         None,
     )?;
-    let built = built.first().context("nothing was built")?;
+    let built = components.first().context("nothing was built")?;
     let report = built
         .report
         .as_ref()

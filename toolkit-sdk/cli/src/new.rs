@@ -198,12 +198,12 @@ fn dependency(requested: Option<&str>, folder: &Path) -> Result<String> {
             path.display()
         );
     }
-    let path = path
+    let absolute = path
         .canonicalize()
         .with_context(|| format!("cannot read {}", path.display()))?;
     // TOML basic strings and Rust strings have the same escapes for all common characters of a
     // path.
-    Ok(format!("{{ path = {:?} }}", path.to_string_lossy()))
+    Ok(format!("{{ path = {:?} }}", absolute.to_string_lossy()))
 }
 
 /// Returns the dependency on the SDK of this command.

@@ -185,7 +185,7 @@ impl Server {
         if let Some(signature) = signature {
             request = request.header("x-toolkit-signature", STANDARD.encode(signature));
         }
-        let request = request
+        request = request
             .header("content-type", "application/wasm")
             .body(bytes);
         let (status, answer) = self.answer(request).await?;

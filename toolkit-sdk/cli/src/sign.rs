@@ -222,11 +222,11 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
 /// Verifies a signature with a public key, given as a file or as its base64 text. Returns the key's
 /// id.
 pub(crate) fn verify(key: &str, bytes: &[u8], signature: &str) -> Result<String> {
-    let public = match Path::new(key).is_file() {
+    let parsed = match Path::new(key).is_file() {
         true => PublicKey::from_file(key),
         false => PublicKey::from_base64(key),
     };
-    let public = public
+    let public = parsed
         .with_context(|| format!("{key} is neither a minisign public key nor a file of one"))?;
     let signature = SignatureBox::from_string(signature)
         .context("the signature is not in minisign's format")?;

@@ -248,8 +248,8 @@ fn has_core(folder: &Path) -> bool {
         return false;
     };
     entries.flatten().any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
+        let file_name = entry.file_name();
+        let name = file_name.to_string_lossy();
         name.starts_with("libcore-") && name.ends_with(".rlib")
     })
 }

@@ -55,11 +55,11 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
         Some((host, port)) => (host, port.parse::<u16>().ok()),
         None => (host_and_port.as_str(), None),
     };
-    let host = address.host(&host.to_ascii_lowercase(), server)?;
+    let settled_host = address.host(&host.to_ascii_lowercase(), server)?;
     let path = address.path(path.trim_end_matches('/'), server);
     // A port of plain http says nothing about the port of https.
     let port = port.filter(|port| !matches!((scheme, port), (_, 443) | ("http", 80)));
-    let hosts = hosts(&host, server);
+    let hosts = hosts(&settled_host, server);
     address.egress = hosts
         .into_iter()
         .map(|host| EgressRule {
@@ -69,9 +69,9 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
             path_prefix: None,
         })
         .collect();
-    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-    let host = template(&host, server, &mut address);
-    address.url = format!("https://{host}{port}{path}");
+    let suffix = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let host = template(&settled_host, server, &mut address);
+    address.url = format!("https://{host}{suffix}{path}");
     Ok(address)
 }
 
@@ -160,10 +160,10 @@ impl Address {
                 "the server is fixed to `{settled}`; name another with --server"
             ));
         }
-        let shown = filled(&settled, server).unwrap_or_else(|| settled.replace(['{', '}'], ""));
-        let shown = shown
+        let plain = filled(&settled, server).unwrap_or_else(|| settled.replace(['{', '}'], ""));
+        let shown = plain
             .rsplit_once('@')
-            .map_or(shown.as_str(), |(_, host)| host);
+            .map_or(plain.as_str(), |(_, host)| host);
         if let Some(problem) = manifest::host_problem(shown) {
             return Err(format!(
                 "the server `{}` is not a valid egress host: {problem}; name one with --server",

@@ -61,10 +61,9 @@ pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
             .iter()
             .filter(move |parameter| parameter.place == place)
             .map(move |it| (it, suffix))
-    });
-    let parameters = parameters
-        .map(|(parameter, suffix)| builder.parameter(parameter, suffix))
-        .collect();
+    })
+    .map(|(parameter, suffix)| builder.parameter(parameter, suffix))
+    .collect();
     let body = operation.body.as_ref().map(|body| builder.body(body));
     let pages = operation.pages.is_some().then(|| builder.pages());
     let open = builder.open;
@@ -276,26 +275,25 @@ impl Builder<'_> {
     fn form(&mut self, body: &Body, fields: &[Field]) -> Vec<FormField> {
         let whole = Value::Object(schema::merged(&body.schema, self.shared).schema);
         let added = self.members(body);
-        let carries = |name: &str| {
-            let schema = schema::flat(&whole["properties"][name], self.shared);
-            let stated = fields
-                .iter()
-                .find(|field| field.name == name)
-                .map(|field| field.carries);
-            let file = is_file(&schema) || is_file(&schema["items"]);
-            if file {
-                FieldEncoding::File
-            } else {
-                stated.unwrap_or_else(|| default_encoding(&schema, &body.media))
-            }
-        };
         let mut fields: Vec<_> = added
             .into_iter()
-            .map(|(name, argument)| FormField {
-                argument: (argument != name).then_some(argument),
-                carries: carries(&name),
-                default: body.defaults.get(&name).cloned(),
-                name,
+            .map(|(name, argument)| {
+                let schema = schema::flat(&whole["properties"][&name], self.shared);
+                let stated = fields
+                    .iter()
+                    .find(|field| field.name == name)
+                    .map(|field| field.carries);
+                let carries = if is_file(&schema) || is_file(&schema["items"]) {
+                    FieldEncoding::File
+                } else {
+                    stated.unwrap_or_else(|| default_encoding(&schema, &body.media))
+                };
+                FormField {
+                    argument: (argument != name).then_some(argument),
+                    carries,
+                    default: body.defaults.get(&name).cloned(),
+                    name,
+                }
             })
             .collect();
         // Members that the overlay hides have no argument but are still sent.

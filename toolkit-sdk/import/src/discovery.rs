@@ -140,7 +140,7 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
             ),
         ];
     }
-    let key = Placement::Query {
+    let placement = Placement::Query {
         name: "key".to_owned(),
         value: "{api_key}".to_owned(),
     };
@@ -148,7 +148,7 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
         AuthMode::ApiKey,
         "API key",
         vec![secret("api_key", "API key")],
-        key,
+        placement,
     );
     if document.parameters.contains_key("key") {
         vec![key]

@@ -23,8 +23,6 @@ fn samples() -> Vec<(Reader, String)> {
 }
 
 fn introspection() -> Value {
-    let named = |kind: &str, name: &str| json!({ "kind": kind, "name": name, "ofType": null });
-    let field = |name: &str, ty: Value| json!({ "name": name, "args": [{ "name": "a", "type": ty, "defaultValue": "1" }], "type": ty });
     let list = json!({ "kind": "LIST", "name": null, "ofType": named("OBJECT", "Book") });
     json!({ "__schema": { "queryType": { "name": "Query" }, "mutationType": { "name": "Query" }, "types": [
         { "kind": "OBJECT", "name": "Query", "fields": [field("books", list), field("found", named("UNION", "Found"))] },
@@ -33,6 +31,14 @@ fn introspection() -> Value {
         { "kind": "UNION", "name": "Found", "possibleTypes": [{ "name": "Book" }, { "name": "Found" }] },
         { "kind": "INPUT_OBJECT", "name": "In", "inputFields": [{ "name": "in", "type": named("INPUT_OBJECT", "In") }] },
     ] } })
+}
+
+fn named(kind: &str, name: &str) -> Value {
+    json!({ "kind": kind, "name": name, "ofType": null })
+}
+
+fn field(name: &str, ty: Value) -> Value {
+    json!({ "name": name, "args": [{ "name": "a", "type": ty, "defaultValue": "1" }], "type": ty })
 }
 
 /// Reads arbitrary bytes. A readable input must become a toolkit without problems, or must be

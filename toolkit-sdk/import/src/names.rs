@@ -142,8 +142,8 @@ pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> 
 
 /// Returns the name of an account's field: `[a-z][a-z0-9_]*`, at most 48 letters.
 pub(crate) fn field(name: &str) -> String {
-    let snake = plain(name).to_ascii_lowercase();
-    let snake = snake.trim_start_matches(|letter: char| !letter.is_ascii_lowercase());
+    let lower = plain(name).to_ascii_lowercase();
+    let snake = lower.trim_start_matches(|letter: char| !letter.is_ascii_lowercase());
     match snake
         .get(..snake.len().min(48))
         .map(|name| name.trim_end_matches('_'))

@@ -32,15 +32,15 @@ const IGNORED_METHODS: [&str; 2] = ["TRACE", "CONNECT"];
 /// # Errors
 /// The input is neither JSON nor YAML, has another version, or is too large.
 pub fn openapi(bytes: &[u8]) -> Result<Api> {
-    let root = parse::document(bytes)?;
-    let version = root
+    let document = parse::document(bytes)?;
+    let version = document
         .get("openapi")
-        .or_else(|| root.get("swagger"))
+        .or_else(|| document.get("swagger"))
         .map(parse::text)
         .unwrap_or_default();
     let root = match version.split('.').next() {
-        Some("2") => swagger::upgraded(root),
-        Some("3") => root,
+        Some("2") => swagger::upgraded(document),
+        Some("3") => document,
         _ if version.is_empty() => {
             return Err(Error::new(
                 "this is not an OpenAPI document: it has neither `openapi` nor `swagger` at the top",
@@ -231,16 +231,16 @@ fn servers(holder: &Value) -> Vec<Server> {
 }
 
 fn server(server: &Value) -> Option<Server> {
-    let url = server.get("url")?.as_str()?.trim();
+    let stated = server.get("url")?.as_str()?.trim();
     let variables = server
         .get("variables")
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
-    let url = if let Some(rest) = url.strip_prefix("//") {
+    let url = if let Some(rest) = stated.strip_prefix("//") {
         format!("https://{rest}")
     } else {
-        url.to_owned()
+        stated.to_owned()
     };
     Some(Server {
         url: url.trim_end_matches('/').to_owned(),

@@ -131,13 +131,16 @@ pub(crate) fn is_read_only(member: &Value, shared: &Shared) -> bool {
 }
 
 fn has_flag(member: &Value, word: &str, shared: &Shared) -> bool {
-    let is_set = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
-    is_set(member)
+    is_true(member, word)
         || member
             .get("$ref")
             .and_then(Value::as_str)
             .and_then(|it| target_of(it, shared))
-            .is_some_and(is_set)
+            .is_some_and(|target| is_true(target, word))
+}
+
+fn is_true(schema: &Value, word: &str) -> bool {
+    schema.get(word).and_then(Value::as_bool) == Some(true)
 }
 
 /// Longest chain of references to references.

@@ -23,11 +23,11 @@ pub(crate) fn cut(text: &str, longest: usize) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let kept = &text[..end];
-    let kept = kept
+    let start = &text[..end];
+    let kept = start
         .rfind(char::is_whitespace)
         .filter(|space| *space > end / 2)
-        .map_or(kept, |space| &kept[..space]);
+        .map_or(start, |space| &start[..space]);
     format!("{}…", kept.trim_end())
 }
 

@@ -366,10 +366,10 @@ impl Builder<'_> {
                 .iter()
                 .filter_map(|(id, slug)| Some((id, *refused.get(slug.as_str())?)));
             unsupported.extend(ids.map(|(id, what)| Unsupported::unusable(id, what.trim())));
-            let refused: BTreeSet<String> = refused.into_keys().map(str::to_owned).collect();
-            manifest.tools.retain(|tool| !refused.contains(&tool.slug));
-            report.taken.retain(|_, slug| !refused.contains(slug));
-            calls.retain(|slug, _| !refused.contains(slug));
+            let slugs: BTreeSet<String> = refused.into_keys().map(str::to_owned).collect();
+            manifest.tools.retain(|tool| !slugs.contains(&tool.slug));
+            report.taken.retain(|_, slug| !slugs.contains(slug));
+            calls.retain(|slug, _| !slugs.contains(slug));
         }
         unsupported.sort();
         unsupported.dedup();
@@ -395,8 +395,8 @@ fn title(operation: &Operation) -> String {
     if !title.is_empty() {
         return title;
     }
-    let words = operation.id.replace(['{', '}', '/'], " ").to_title_case();
-    let words = text::line(&words, MAX_NAME_BYTES);
+    let title_case = operation.id.replace(['{', '}', '/'], " ").to_title_case();
+    let words = text::line(&title_case, MAX_NAME_BYTES);
     if words.is_empty() {
         operation.method.clone()
     } else {

@@ -161,17 +161,21 @@ impl Scheme {
     pub(crate) fn expression(&self) -> syn::Result<TokenStream> {
         let mode = self.mode()?;
         self.check_keys()?;
-        let fields = match self.list("fields")? {
+        let declared = match self.list("fields")? {
             Some(calls) => all(calls.iter().map(field))?,
             None => self.default_fields(&mode)?,
         };
-        let mut names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-        let flow = if self.has_flow() {
+        let mut names: Vec<String> = declared.iter().map(|field| field.name.clone()).collect();
+        let flow_tokens = if self.has_flow() {
             Some(oauth2::expression(self, &names)?)
         } else {
             None
         };
-        names.extend(flow.as_ref().map(|_| oauth2::ACCESS_TOKEN.to_owned()));
+        names.extend(
+            flow_tokens
+                .as_ref()
+                .map(|_| oauth2::ACCESS_TOKEN.to_owned()),
+        );
         let certificate = option(oauth1::certificate(self)?);
         let sign = option(oauth1::sign(self)?);
         let oauth1 = option(oauth1::expression(self)?);
@@ -182,9 +186,9 @@ impl Scheme {
                 .flatten()
                 .map(str::to_owned),
         );
-        let request = self.request(&mode)?;
+        let placements = self.request(&mode)?;
         let mut problems = Problems::default();
-        for template in request
+        for template in placements
             .iter()
             .flat_map(|placement| &placement.templates)
             .chain(self.text("base_url")?)
@@ -201,9 +205,9 @@ impl Scheme {
                 .map(|url| quote!(::std::string::String::from(#url))),
         );
         let verify = option(self.text("verify")?.map(check).transpose()?);
-        let flow = option(flow);
-        let fields = fields.iter().map(|field| &field.tokens);
-        let request = request.iter().map(|placement| &placement.tokens);
+        let flow = option(flow_tokens);
+        let fields = declared.iter().map(|field| &field.tokens);
+        let request = placements.iter().map(|placement| &placement.tokens);
         Ok(quote! {
             ::toolkit_sdk::rt::manifest::AuthScheme {
                 mode: ::toolkit_sdk::rt::manifest::AuthMode::#variant,
@@ -471,12 +475,13 @@ fn field(call: &Call) -> syn::Result<Field> {
             .find(|(key, _)| key == wanted)
             .map(|(_, text)| text.value())
     };
-    let word = |wanted: &str| flags.iter().any(|flag| flag == wanted);
+    let hidden = flags.iter().any(|flag| flag == "hidden");
+    let optional = flags.iter().any(|flag| flag == "optional");
     let name = name.to_string();
     let title = get("title").unwrap_or_else(|| title_from(&name));
     let help = get("help").unwrap_or_default();
-    let more = more_tokens(call, &get, word("hidden"))?;
-    let tokens = field_tokens(&name, &title, &help, secret, word("optional"), &more);
+    let more = more_tokens(call, &get, hidden)?;
+    let tokens = field_tokens(&name, &title, &help, secret, optional, &more);
     Ok(Field { name, tokens })
 }
 

@@ -22,8 +22,8 @@ const CLIENT_AUTH: [(&str, &str); 5] = [
 
 /// Returns the expression that builds the `OAuth2`.
 pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<TokenStream> {
-    let more = scheme.text("flow")?.map(object).transpose()?;
-    let discovered = more.is_some_and(is_discovered);
+    let flow = scheme.text("flow")?.map(object).transpose()?;
+    let discovered = flow.is_some_and(is_discovered);
     let address = |key: &str| match scheme.text(key)? {
         None if discovered => Ok(String::new()),
         _ => url(scheme, key, fields).map(LitStr::value),
@@ -35,10 +35,11 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
     };
     let token_url = address("token_url")?;
     let scopes = texts(scheme, "scopes")?;
-    let separator = scheme
-        .text("scope_separator")?
-        .map(|text| quote!(::std::string::String::from(#text)));
-    let separator = option(separator);
+    let separator = option(
+        scheme
+            .text("scope_separator")?
+            .map(|text| quote!(::std::string::String::from(#text))),
+    );
     let params = all(scheme
         .list("authorize_params")?
         .unwrap_or_default()
@@ -60,7 +61,7 @@ pub(crate) fn expression(scheme: &Scheme, fields: &[String]) -> syn::Result<Toke
         "TokenAnswer",
         &[("json", "Json"), ("form", "Form")],
     )?;
-    let more = more.map_or_else(|| "{}".to_owned(), LitStr::value);
+    let more = flow.map_or_else(|| "{}".to_owned(), LitStr::value);
     Ok(quote! {
         ::toolkit_sdk::rt::manifest::OAuth2 {
             authorize_url: ::std::string::String::from(#authorize_url),

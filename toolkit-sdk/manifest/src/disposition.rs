@@ -19,8 +19,8 @@ pub fn file_name(disposition: &str) -> Option<String> {
 #[must_use]
 pub fn base_name(path: &str) -> Option<String> {
     let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name: String = last.chars().filter(|letter| !letter.is_control()).collect();
-    let name = name.trim();
+    let printable: String = last.chars().filter(|letter| !letter.is_control()).collect();
+    let name = printable.trim();
     (!name.trim_matches('.').is_empty()).then(|| name.to_owned())
 }
 

@@ -16,8 +16,8 @@ const METHOD_NOT_FOUND: i32 = -32601;
 /// Returns all messages of a body, without those of an event stream that are not JSON.
 #[must_use]
 pub fn messages(body: &[u8]) -> Vec<Value> {
-    let text = String::from_utf8_lossy(body);
-    let text = text.trim_start_matches(BYTE_ORDER_MARK);
+    let decoded = String::from_utf8_lossy(body);
+    let text = decoded.trim_start_matches(BYTE_ORDER_MARK);
     match serde_json::from_str(text) {
         Ok(message) => single(message),
         Err(_) => of_events(text),

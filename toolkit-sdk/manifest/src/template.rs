@@ -231,7 +231,7 @@ impl<'a> Term<'a> {
                 ))
             };
         };
-        let arguments = arguments
+        let inside = arguments
             .strip_suffix(')')
             .ok_or_else(|| format!("`{name}(` without `)`"))?;
         let (function, count) = match (name, Digest::from_name(name)) {
@@ -246,9 +246,9 @@ impl<'a> Term<'a> {
             }
         };
         let arguments = if count == 1 {
-            vec![arguments]
+            vec![inside]
         } else {
-            split(arguments, ",")
+            split(inside, ",")
         };
         if arguments.len() != count {
             return Err(format!(

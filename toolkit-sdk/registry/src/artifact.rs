@@ -38,7 +38,7 @@ pub(crate) fn describe(
         Some(BTreeMap::from([title])),
     );
     // The order of members is kept, so that a repeated push has the digest of the first.
-    let config = json!({
+    let content = json!({
         "created": created,
         "author": null,
         "architecture": "wasm",
@@ -50,6 +50,6 @@ pub(crate) fn describe(
             "target": null,
         },
     });
-    let config = Config::new(config.to_string(), CONFIG_MEDIA_TYPE.to_owned(), None);
+    let config = Config::new(content.to_string(), CONFIG_MEDIA_TYPE.to_owned(), None);
     Ok((config, layer))
 }

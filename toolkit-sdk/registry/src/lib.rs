@@ -123,8 +123,8 @@ impl RegistryReference {
             read_timeout: Some(READ_TIMEOUT),
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
-        });
-        let client = client.context("cannot set up TLS")?;
+        })
+        .context("cannot set up TLS")?;
         Ok(Self {
             client,
             auth: access.credentials(parsed.registry())?,

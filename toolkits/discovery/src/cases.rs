@@ -1,7 +1,7 @@
 //! The case files: the requests and responses they describe.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
@@ -52,16 +52,17 @@ impl Exchange {
 /// If they cannot be read.
 #[must_use]
 pub fn all(root: &Path) -> Vec<Given> {
-    let entries = |folder: &Path| {
-        let entries = fs::read_dir(folder).expect("cases can be read");
-        entries
-            .map(|entry| entry.expect("cases can be read").path())
-            .collect::<Vec<_>>()
-    };
     entries(root)
         .iter()
         .flat_map(|folder| entries(folder))
         .map(|file| read(root, &file))
+        .collect()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder)
+        .expect("cases can be read")
+        .map(|entry| entry.expect("cases can be read").path())
         .collect()
 }
 
@@ -75,34 +76,38 @@ fn read(root: &Path, file: &Path) -> Given {
         .display()
         .to_string();
     let (tool, _) = name.split_once('/').expect("a case lies in a folder");
-    let list = |key: &str| case[key].as_array().cloned().unwrap_or_default();
     Given {
         tool: tool.to_owned(),
         arguments: case["arguments"].clone(),
-        exchanges: list("exchanges").iter().map(exchange).collect(),
-        files: list("files"),
+        exchanges: list(&case["exchanges"]).iter().map(exchange).collect(),
+        files: list(&case["files"]),
         now: case["now"].as_u64(),
         succeeds: case.get("data").is_some(),
         name,
     }
 }
 
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .expect("a request has method and address")
+        .to_owned()
+}
+
 fn exchange(given: &Value) -> Exchange {
     let request = &given["request"];
     let response = &given["response"];
-    let text = |key: &str| {
-        request[key]
-            .as_str()
-            .expect("a request has method and address")
-            .to_owned()
-    };
-    let url = text("url");
+    let url = text(&request["url"]);
     let query = url
         .split_once('?')
         .map(|(_, query)| query.split('&').map(pair).collect())
         .unwrap_or_default();
     Exchange {
-        method: text("method"),
+        method: text(&request["method"]),
         query,
         url,
         body: request.get("body").cloned(),

@@ -38,8 +38,11 @@ impl Document {
     /// wins.
     pub(crate) fn method(&self, verb: &str, url: &str) -> Option<Method<'_>> {
         let root = self.json["rootUrl"].as_str()?;
-        let path = url.split('?').next()?.strip_prefix(root)?;
-        let path = path.strip_prefix(self.json["servicePath"].as_str()?)?;
+        let path = url
+            .split('?')
+            .next()?
+            .strip_prefix(root)?
+            .strip_prefix(self.json["servicePath"].as_str()?)?;
         let given: Vec<&str> = path.split('/').collect();
         let mut open = vec![&self.json];
         let mut found = Vec::new();

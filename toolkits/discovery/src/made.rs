@@ -29,13 +29,13 @@ fn make(document: &Document, schema: &Value, depth: usize) -> Value {
         (Some("string"), Some("int64" | "uint64")) => Value::from("1772438400000"),
         (Some("string"), Some("byte")) => Value::from("SGVsbG8="),
         (Some("string"), _) => Value::from("text"),
-        _ => {
-            let members = schema["properties"].as_object().into_iter().flatten();
-            let members = members.filter(|_| depth < MAX_DEPTH);
-            members
-                .map(|(name, member)| (name.clone(), make(document, member, depth + 1)))
-                .collect::<Map<_, _>>()
-                .into()
-        }
+        _ => schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|_| depth < MAX_DEPTH)
+            .map(|(name, member)| (name.clone(), make(document, member, depth + 1)))
+            .collect::<Map<_, _>>()
+            .into(),
     }
 }

@@ -18,12 +18,10 @@ pub(crate) struct Schemas {
 impl Schemas {
     pub(crate) fn new(document: &Document) -> Self {
         let mut compiler = Compiler::new();
-        let all = document.json["schemas"]
+        let all: Map<String, Value> = document.json["schemas"]
             .as_object()
-            .cloned()
-            .unwrap_or_default();
-        let all: Map<String, Value> = all
-            .iter()
+            .into_iter()
+            .flatten()
             .map(|(name, schema)| (name.clone(), closed(schema)))
             .collect();
         compiler
@@ -118,8 +116,10 @@ fn closed(schema: &Value) -> Value {
         out.insert("items".to_owned(), closed(items));
     }
     if kind == Some("object") {
-        let members = schema["properties"].as_object().into_iter().flatten();
-        let members: Map<String, Value> = members
+        let members: Map<String, Value> = schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
             .map(|(name, member)| (name.clone(), closed(member)))
             .collect();
         out.insert("properties".to_owned(), members.into());

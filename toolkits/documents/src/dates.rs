@@ -106,9 +106,13 @@ pub(crate) struct Addition {
 )]
 pub(crate) fn add_to_date(input: Addition) -> Result<Moment> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;
-    let wrong = |error| ToolError::invalid_input(format!("cannot add `{}`: {error}", input.add));
-    let span: Span = input.add.parse().map_err(wrong)?;
-    let sum = date.checked_add(span).map_err(wrong)?;
+    let sum = input
+        .add
+        .parse::<Span>()
+        .and_then(|span| date.checked_add(span))
+        .map_err(|error| {
+            ToolError::invalid_input(format!("cannot add `{}`: {error}", input.add))
+        })?;
     Ok(Moment::from(&sum))
 }
 
@@ -175,13 +179,12 @@ pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
     let zone = input.time_zone.as_deref().unwrap_or("UTC");
     let start = read(&input.start, None, Some(zone))?;
     let end = read(&input.end, None, Some(zone))?;
-    let wrong = |error| ToolError::invalid_input(format!("cannot compare the dates: {error}"));
     let span = start
         .until(ZonedDifference::new(&end).largest(input.largest_unit.into()))
-        .map_err(wrong)?;
+        .map_err(incomparable)?;
     let days = span
         .total(SpanTotal::from(Unit::Day).relative(&start))
-        .map_err(wrong)?;
+        .map_err(incomparable)?;
     let seconds = end.timestamp().as_second() - start.timestamp().as_second();
     Ok(Difference {
         iso: span.to_string(),
@@ -189,6 +192,10 @@ pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
         days,
         seconds,
     })
+}
+
+fn incomparable(error: jiff::Error) -> ToolError {
+    ToolError::invalid_input(format!("cannot compare the dates: {error}"))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -216,24 +223,22 @@ pub(crate) struct Formatted {
 )]
 pub(crate) fn format_date(input: Formatting) -> Result<Formatted> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;
-    let wrong = |error| {
+    let text = strtime::format(&input.format, &date).map_err(|error| {
         ToolError::invalid_input(format!("cannot use the format `{}`: {error}", input.format))
-    };
-    let text = strtime::format(&input.format, &date).map_err(wrong)?;
+    })?;
     Ok(Formatted { text })
 }
 
 fn read(date: &str, format: Option<&str>, zone: Option<&str>) -> Result<Zoned> {
-    let zone = zone.map(TimeZone::get).transpose();
-    let zone = zone.map_err(|error| {
+    let zone = zone.map(TimeZone::get).transpose().map_err(|error| {
         ToolError::invalid_input(format!("use an IANA name as `time_zone`: {error}"))
     })?;
     let date = date.trim();
-    let moment = match format {
+    let parsed = match format {
         Some(format) => with_format(date, format, zone.clone()),
         None => in_known_form(date, zone.clone()),
     };
-    let moment = moment.map_err(|error| {
+    let moment = parsed.map_err(|error| {
         ToolError::invalid_input(format!("cannot read `{date}` as a date: {error}"))
     })?;
     Ok(zone.map_or_else(|| moment.clone(), |zone| moment.with_time_zone(zone)))

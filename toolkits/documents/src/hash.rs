@@ -74,15 +74,15 @@ pub(crate) fn hash(input: Content) -> Result<Digested> {
         (None, Some(file)) => file.read(MAX_FILE_BYTES)?,
         _ => return Err(ToolError::invalid_input("give either `text` or `file`")),
     };
-    let digest = match input.algorithm {
+    let raw_digest = match input.algorithm {
         Algorithm::Md5 => Md5::digest(&bytes).to_vec(),
         Algorithm::Sha1 => Sha1::digest(&bytes).to_vec(),
         Algorithm::Sha256 => Sha256::digest(&bytes).to_vec(),
         Algorithm::Sha512 => Sha512::digest(&bytes).to_vec(),
     };
     let digest = match input.digest_encoding {
-        Spelling::Hex => HEXLOWER.encode(&digest),
-        Spelling::Base64 => BASE64.encode(&digest),
+        Spelling::Hex => HEXLOWER.encode(&raw_digest),
+        Spelling::Base64 => BASE64.encode(&raw_digest),
     };
     Ok(Digested {
         digest,

@@ -89,27 +89,17 @@ struct Problem {
     example = r#"{"data": {"age": "36"}, "schema": {"type": "object", "properties": {"age": {"type": "integer"}}}}"#
 )]
 pub(crate) fn validate_json(input: Checked) -> Result<Verdict> {
-    let wrong = |error: CompileError| match &error {
-        CompileError::ValidationError { src, .. } => {
-            let problems = problems(src)
-                .into_iter()
-                .map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
-            ToolError::invalid_input(format!(
-                "the schema is not valid: {}",
-                problems.collect::<Vec<_>>().join("; ")
-            ))
-        }
-        _ => ToolError::invalid_input(format!("the schema is not valid: {error:#}")),
-    };
     check_references(&input.schema)?;
     let mut compiler = Compiler::new();
     compiler.enable_format_assertions();
     compiler.use_loader(Box::new(NothingOutside));
     compiler
         .add_resource(BASE_URL, input.schema)
-        .map_err(wrong)?;
+        .map_err(invalid_schema)?;
     let mut schemas = Schemas::new();
-    let schema = compiler.compile(BASE_URL, &mut schemas).map_err(wrong)?;
+    let schema = compiler
+        .compile(BASE_URL, &mut schemas)
+        .map_err(invalid_schema)?;
     let problems = schemas
         .validate(&input.data, schema)
         .err()
@@ -146,19 +136,37 @@ fn check_references(schema: &Value) -> Result<()> {
     Ok(())
 }
 
+fn invalid_schema(error: CompileError) -> ToolError {
+    match &error {
+        CompileError::ValidationError { src, .. } => {
+            let problems = problems(src)
+                .into_iter()
+                .map(|Problem { path, message, .. }| format!("`{path}`: {message}"));
+            ToolError::invalid_input(format!(
+                "the schema is not valid: {}",
+                problems.collect::<Vec<_>>().join("; ")
+            ))
+        }
+        _ => ToolError::invalid_input(format!("the schema is not valid: {error:#}")),
+    }
+}
+
 fn problems(error: &ValidationError<'_, '_>) -> Vec<Problem> {
-    let problem = |unit: OutputUnit<'_, '_, '_>| Problem {
+    let unit = error.basic_output();
+    match &unit.error {
+        OutputError::Branch(units) => units.iter().take(MAX_PROBLEMS).map(problem).collect(),
+        OutputError::Leaf(_) => vec![problem(&unit)],
+    }
+}
+
+fn problem(unit: &OutputUnit<'_, '_, '_>) -> Problem {
+    Problem {
         path: unit.instance_location.to_string(),
         schema_path: unit.keyword_location.clone(),
         message: match &unit.error {
             OutputError::Leaf(kind) => kind.to_string(),
             OutputError::Branch(_) => "does not fit".to_owned(),
         },
-    };
-    let unit = error.basic_output();
-    match unit.error {
-        OutputError::Branch(units) => units.into_iter().take(MAX_PROBLEMS).map(problem).collect(),
-        OutputError::Leaf(_) => vec![problem(unit)],
     }
 }
 

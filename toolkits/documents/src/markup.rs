@@ -50,11 +50,6 @@ pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
     }
     let title = Arc::new(OnceLock::new());
     let found = Arc::clone(&title);
-    let take_title = move |handlers: &dyn Handlers, element: Element<'_>| {
-        let text = handlers.walk_children(element.node).content;
-        found.get_or_init(|| text.trim().to_owned());
-        None
-    };
     let style = Style {
         bullet_list_marker: BulletListMarker::Dash,
         ul_bullet_spacing: 1,
@@ -64,10 +59,18 @@ pub(crate) fn html_to_markdown(input: Html) -> Result<Markdown> {
     let converter = HtmlToMarkdown::builder()
         .options(style)
         .skip_tags(skip)
-        .add_handler(vec!["title"], take_title)
+        .add_handler(
+            vec!["title"],
+            move |handlers: &dyn Handlers, element: Element<'_>| {
+                let text = handlers.walk_children(element.node).content;
+                found.get_or_init(|| text.trim().to_owned());
+                None
+            },
+        )
         .build();
-    let failed = |error| ToolError::invalid_input(format!("cannot read the HTML: {error}"));
-    let tree = converter.html_to_tree(&input.html).map_err(failed)?;
+    let tree = converter
+        .html_to_tree(&input.html)
+        .map_err(|error| ToolError::invalid_input(format!("cannot read the HTML: {error}")))?;
     check_depth(&tree)?;
     let markdown = converter.tree_to_markdown(&tree);
     Ok(Markdown {

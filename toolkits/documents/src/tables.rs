@@ -141,22 +141,21 @@ pub(crate) fn csv_to_json(input: Csv) -> Result<Rows> {
 fn column_names(names: &StringRecord, width: usize) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut used: HashMap<String, usize> = HashMap::new();
-    let unique = |at: usize| {
-        let name = names.get(at).unwrap_or_default().trim();
-        let name = if name.is_empty() {
-            format!("column_{}", at + 1)
-        } else {
-            name.to_owned()
-        };
-        let mut unique = name.clone();
-        while !taken.insert(unique.clone()) {
-            let number = used.entry(name.clone()).or_insert(1);
-            *number += 1;
-            unique = format!("{name}_{number}");
-        }
-        unique
-    };
-    (0..width).map(unique).collect()
+    (0..width)
+        .map(|at| {
+            let name = match names.get(at).unwrap_or_default().trim() {
+                "" => format!("column_{}", at + 1),
+                name => name.to_owned(),
+            };
+            let mut unique = name.clone();
+            while !taken.insert(unique.clone()) {
+                let number = used.entry(name.clone()).or_insert(1);
+                *number += 1;
+                unique = format!("{name}_{number}");
+            }
+            unique
+        })
+        .collect()
 }
 
 /// Common type of all values of a column.

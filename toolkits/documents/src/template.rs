@@ -50,9 +50,6 @@ pub(crate) struct Rendered {
     example = r#"{"template": "Dear {{ name }}, you owe {{ total|round(2) }}.", "data": {"name": "Ada", "total": 17.5}}"#
 )]
 pub(crate) fn render_template(input: Template) -> Result<Rendered> {
-    let failed = |error: minijinja::Error| {
-        ToolError::invalid_input(format!("cannot render the template: {error}"))
-    };
     check(&input.template).map_err(failed)?;
     let mut environment = Environment::new();
     environment.set_syntax(
@@ -90,6 +87,10 @@ pub(crate) fn render_template(input: Template) -> Result<Rendered> {
     Ok(Rendered { text })
 }
 
+fn failed(error: minijinja::Error) -> ToolError {
+    ToolError::invalid_input(format!("cannot render the template: {error}"))
+}
+
 /// Returns the names that the template uses and `data` does not have, for the error message.
 fn missing_names(
     environment: &Environment<'_>,
@@ -97,10 +98,12 @@ fn missing_names(
     data: &Map<String, Value>,
 ) -> String {
     let built_in: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
-    let named = template.undeclared_variables(false).into_iter();
-    let missing =
-        named.filter(|name| !data.contains_key(name) && !built_in.contains(&name.as_str()));
-    let mut missing: Vec<String> = missing.map(|name| format!("`{name}`")).collect();
+    let mut missing: Vec<String> = template
+        .undeclared_variables(false)
+        .into_iter()
+        .filter(|name| !data.contains_key(name) && !built_in.contains(&name.as_str()))
+        .map(|name| format!("`{name}`"))
+        .collect();
     missing.sort();
     missing.join(", ")
 }

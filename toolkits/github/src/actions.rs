@@ -167,20 +167,20 @@ pub(crate) struct ListRuns {
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "main", "status": "failure", "limit": 5}"#
 )]
 pub(crate) fn list_workflow_runs(input: ListRuns) -> Result<Counted<Run>> {
-    let request = match &input.workflow {
+    let runs = match &input.workflow {
         Some(workflow) => input
             .repo
             .get("/actions/workflows/{workflow_id}/runs")
             .path("workflow_id", workflow),
         None => input.repo.get("/actions/runs"),
     };
-    let request = request
+    let request = runs
         .query_opt("branch", input.branch)
-        .query_opt("head_sha", input.sha);
-    let request = request
+        .query_opt("head_sha", input.sha)
         .query_opt("event", input.event)
-        .query_opt("status", input.status.map(word));
-    count(request.query_opt("actor", input.actor), &input.part)
+        .query_opt("status", input.status.map(word))
+        .query_opt("actor", input.actor);
+    count(request, &input.part)
 }
 
 /// A run, by its id.

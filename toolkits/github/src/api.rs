@@ -42,8 +42,7 @@ impl Repo {
     /// Reads the form `OWNER/NAME`.
     pub(crate) fn named(text: &str) -> Option<Self> {
         let (owner, repo) = text.split_once('/')?;
-        let is_name = |name: &str| !name.is_empty() && !name.contains('/');
-        (is_name(owner) && is_name(repo)).then(|| Self {
+        (!owner.is_empty() && !repo.is_empty() && !repo.contains('/')).then(|| Self {
             owner: owner.to_owned(),
             repo: repo.to_owned(),
         })

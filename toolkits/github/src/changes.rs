@@ -239,8 +239,11 @@ pub(crate) fn commit_files(input: CommitFiles) -> Result<Committed> {
         "/git/trees",
         &json!({ "base_tree": old.tree.sha, "tree": entries }),
     )?;
-    let new = json!({ "message": input.message, "tree": tree.sha, "parents": [old.sha] });
-    let new: Commit = post(repo, "/git/commits", &new)?;
+    let new: Commit = post(
+        repo,
+        "/git/commits",
+        &json!({ "message": input.message, "tree": tree.sha, "parents": [old.sha] }),
+    )?;
     // Without force, GitHub only fast-forwards the branch, so no other commit is lost.
     branch(repo.patch("/git/refs/heads/{branch}"))
         .json(&json!({ "sha": new.sha, "force": false }))
@@ -254,22 +257,19 @@ pub(crate) fn commit_files(input: CommitFiles) -> Result<Committed> {
 
 /// Builds the tree entries for the changes. An entry whose `sha` is null deletes the file.
 fn entries(input: &CommitFiles) -> Vec<Value> {
-    let file = |file: &NewFile| {
+    let written = input.files.iter().map(|file| {
         let mode = if file.executable {
             EXECUTABLE_MODE
         } else {
             FILE_MODE
         };
         json!({ "path": file.path, "mode": mode, "type": "blob", "content": file.text })
-    };
-    let deleted =
-        |path: &String| json!({ "path": path, "mode": FILE_MODE, "type": "blob", "sha": null });
-    input
-        .files
+    });
+    let deleted = input
+        .delete
         .iter()
-        .map(file)
-        .chain(input.delete.iter().map(deleted))
-        .collect()
+        .map(|path| json!({ "path": path, "mode": FILE_MODE, "type": "blob", "sha": null }));
+    written.chain(deleted).collect()
 }
 
 fn post<T: DeserializeOwned>(repo: &Repo, path: &str, body: &Value) -> Result<T> {

@@ -124,11 +124,11 @@ pub(crate) fn list_commits(input: ListCommits) -> Result<Page<Commit>> {
         .repo
         .get("/commits")
         .query_opt("sha", input.reference)
-        .query_opt("path", input.path);
-    let request = request
+        .query_opt("path", input.path)
         .query_opt("author", input.author)
-        .query_opt("since", input.since);
-    list(request.query_opt("until", input.until), &input.part)
+        .query_opt("since", input.since)
+        .query_opt("until", input.until);
+    list(request, &input.part)
 }
 
 #[derive(Deserialize, JsonSchema)]

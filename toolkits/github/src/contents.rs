@@ -145,8 +145,8 @@ pub(crate) fn get_file(input: GetFile) -> Result<Content> {
             .repo
             .get("/contents/{path}")
             .path_segments("path", &input.path)
+            .query_opt("ref", input.reference.as_ref())
     };
-    let request = || request().query_opt("ref", input.reference.as_ref());
     match request().send()?.json()? {
         Found::One(blob) if blob.kind == "file" => content(blob, &lines, request),
         Found::One(blob) => {
@@ -342,11 +342,10 @@ pub(crate) fn list_tree(input: ListTree) -> Result<Tree> {
         .get("/git/trees/{tree_sha}")
         .path("tree_sha", &input.reference);
     let Answer {
-        tree,
+        tree: mut files,
         mut truncated,
     } = request.query("recursive", 1).send()?.json()?;
-    let wanted = |file: &TreeFile| file.kind == "blob" && file.path.starts_with(&input.below);
-    let mut files: Vec<TreeFile> = tree.into_iter().filter(wanted).collect();
+    files.retain(|file| file.kind == "blob" && file.path.starts_with(&input.below));
     truncated |= files.len() > input.limit;
     files.truncate(input.limit);
     Ok(Tree { files, truncated })

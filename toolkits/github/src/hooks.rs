@@ -40,7 +40,7 @@ impl Subscribe for Hooks {
         if let Some(hook) = find(&repo, endpoint)? {
             return Ok(Subscription::new(hook.id));
         }
-        let hook = json!({
+        let wanted = json!({
             "name": "web",
             "active": true,
             "events": [event(endpoint.trigger)?],
@@ -48,7 +48,7 @@ impl Subscribe for Hooks {
                 "url": endpoint.url, "content_type": "json", "insecure_ssl": "0", "secret": endpoint.secret,
             },
         });
-        let hook: Hook = repo.post("/hooks").json(&hook).send()?.json()?;
+        let hook: Hook = repo.post("/hooks").json(&wanted).send()?.json()?;
         Ok(Subscription::new(hook.id))
     }
 
@@ -70,10 +70,14 @@ fn repo(config: &Config) -> Result<Repo> {
 
 /// Finds the webhook of an address.
 fn find(repo: &Repo, endpoint: &Endpoint) -> Result<Option<Hook>> {
-    let request = repo.get("/hooks").query("per_page", MAX_HOOKS);
-    let hooks: Vec<Hook> = request.send()?.json()?;
-    let mut hooks = hooks.into_iter();
-    Ok(hooks.find(|hook| hook.config.url.as_ref() == Some(&endpoint.url)))
+    let hooks: Vec<Hook> = repo
+        .get("/hooks")
+        .query("per_page", MAX_HOOKS)
+        .send()?
+        .json()?;
+    Ok(hooks
+        .into_iter()
+        .find(|hook| hook.config.url.as_ref() == Some(&endpoint.url)))
 }
 
 /// Returns GitHub's name of the event of a trigger.

@@ -147,14 +147,11 @@ pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
         .repo
         .get("/issues")
         .query("state", word(input.state))
-        .query_list("labels", &input.labels, ",");
-    let request = request
+        .query_list("labels", &input.labels, ",")
         .query_opt("assignee", input.assignee)
-        .query_opt("creator", input.creator);
-    let request = request
+        .query_opt("creator", input.creator)
         .query_opt("milestone", input.milestone)
-        .query_opt("since", input.since);
-    let request = request
+        .query_opt("since", input.since)
         .query("sort", word(input.sort))
         .query("direction", word(input.direction));
     Ok(list(request, &input.part)?.each(|issue: &mut Issue| shorten(&mut issue.body)))

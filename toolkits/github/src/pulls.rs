@@ -152,11 +152,10 @@ pub(crate) fn list_pull_requests(input: ListPulls) -> Result<Page<PullRequest>> 
         .repo
         .get("/pulls")
         .query("state", word(input.state))
-        .query_opt("head", input.head);
-    let request = request
+        .query_opt("head", input.head)
         .query_opt("base", input.base)
-        .query("sort", word(input.sort));
-    let request = request.query("direction", word(input.direction));
+        .query("sort", word(input.sort))
+        .query("direction", word(input.direction));
     Ok(list(request, &input.part)?.each(|pull: &mut PullRequest| shorten(&mut pull.body)))
 }
 

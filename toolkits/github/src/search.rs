@@ -85,8 +85,7 @@ pub(crate) fn search_issues(input: SearchIssues) -> Result<Counted<Issue>> {
     let request = API
         .get("/search/issues")
         .query("q", &input.query)
-        .query_opt("sort", input.sort.map(word));
-    let request = request
+        .query_opt("sort", input.sort.map(word))
         .query("order", word(input.direction))
         .query("advanced_search", true);
     Ok(count(request, &input.part)?.each(|issue: &mut Issue| shorten(&mut issue.body)))

@@ -38,10 +38,8 @@ pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled
             highest: newest.map_or(0, |issue| issue.number),
         }));
     };
-    let is_new =
-        |issue: &Result<Issue>| issue.as_ref().map_or(true, |issue| issue.number > highest);
     let mut issues: Vec<Issue> = newest(&config, MAX_ISSUES_PER_POLL)
-        .take_while(is_new)
+        .take_while(|issue| issue.as_ref().map_or(true, |issue| issue.number > highest))
         .collect::<Result<_>>()?;
     issues.reverse();
     let more = issues.len() > MAX_EVENTS_PER_POLL;
@@ -56,16 +54,13 @@ pub(crate) fn new_issue(config: Config, cursor: Option<Cursor>) -> Result<Polled
 
 /// Returns the issues and pull requests in any state, newest first.
 fn newest(config: &Config, most: usize) -> http::Items<Issue> {
-    let request =
-        config
-            .repo
-            .get("/issues")
-            .query("state", "all")
-            .query_list("labels", &config.labels, ",");
-    let request = request
+    config
+        .repo
+        .get("/issues")
+        .query("state", "all")
+        .query_list("labels", &config.labels, ",")
         .query_opt("creator", config.creator.as_ref())
-        .query("sort", "created");
-    request
+        .query("sort", "created")
         .query("direction", "desc")
         .items(Paging::link().size("per_page", 100), most)
 }

@@ -38,15 +38,15 @@ pub(crate) struct Got {
 pub(crate) fn get_attachment(input: GetAttachment) -> Result<Got> {
     let mail = whole(&input.message_id)?;
     let Some((attachment, body)) = mail.file(&input.part_id) else {
-        let there: Vec<String> = mail
+        let names: Vec<String> = mail
             .attachments()
             .into_iter()
             .map(|file| format!("{} ({})", file.part_id, file.filename))
             .collect();
-        let there = if there.is_empty() {
+        let there = if names.is_empty() {
             "it has none".to_owned()
         } else {
-            format!("it has {}", there.join(", "))
+            format!("it has {}", names.join(", "))
         };
         return Err(ToolError::not_found(format!(
             "the mail has no attachment `{}`; {there}",
@@ -110,8 +110,7 @@ fn decode(answer: &File, file: &File) -> Result<()> {
             rest.drain(..=start + DATA_MEMBER.len() + quote);
             begun = true;
         }
-        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte == b'_';
-        let end = rest.iter().position(|byte| !is_letter(byte));
+        let end = rest.iter().position(|byte| !is_base64url(*byte));
         // Four base64 characters are three bytes. A remainder waits for the next chunk unless the
         // text has ended.
         let whole = end.unwrap_or(rest.len() / 4 * 4);
@@ -124,6 +123,10 @@ fn decode(answer: &File, file: &File) -> Result<()> {
         }
         rest.drain(..whole);
     }
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
 fn unreadable(name: &str) -> ToolError {

@@ -78,8 +78,11 @@ pub(crate) fn list_drafts(input: List) -> Result<Found> {
         .query_opt("pageToken", input.page_token)
         .send()?
         .json()?;
-    let request = |draft: &Id| read(&draft.id, "metadata").query("fields", LIST_FIELDS);
-    let drafts = existing::<RawDraft>(drafts.iter().map(request))?;
+    let drafts = existing::<RawDraft>(
+        drafts
+            .iter()
+            .map(|draft: &Id| read(&draft.id, "metadata").query("fields", LIST_FIELDS)),
+    )?;
     let items = drafts
         .into_iter()
         .map(|draft| Draft {
@@ -223,15 +226,12 @@ pub(crate) fn update_draft(input: Update) -> Result<Made> {
     let request =
         read(&input.draft_id, "metadata").query("fields", "id,message(threadId,payload/headers)");
     let before: RawDraft = request.send()?.json()?;
-    let kept = |name| {
-        before
-            .message
-            .header(name)
-            .map(|value| (name, references(value)))
-    };
     let headers = ["In-Reply-To", "References"]
         .into_iter()
-        .filter_map(kept)
+        .filter_map(|name| {
+            let value = before.message.header(name)?;
+            Some((name, references(value)))
+        })
         .collect();
     let thread_id = Some(before.message.thread_id.clone()).filter(|id| !id.is_empty());
     keep(

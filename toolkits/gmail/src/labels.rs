@@ -63,9 +63,12 @@ impl Changes {
                 "nothing is to be changed; give `add` or `remove`",
             ));
         }
-        let is_id =
-            |label: &String| SYSTEM_LABELS.contains(&label.as_str()) || label.starts_with("Label_");
-        let known = match self.add.iter().chain(&self.remove).all(is_id) {
+        let known = match self
+            .add
+            .iter()
+            .chain(&self.remove)
+            .all(|label| is_id(label))
+        {
             true => Vec::new(),
             false => {
                 API.get("/labels")
@@ -84,18 +87,21 @@ impl Changes {
                 .find(|known| known.id == *label || known.name.eq_ignore_ascii_case(label));
             found.map(|known| known.id.clone()).ok_or_else(|| {
                 let names: Vec<&str> = known.iter().take(MAX_NAMES_IN_ERROR).map(|known| known.name.as_str()).collect();
-                let names = names.join(", ");
                 ToolError::not_found(format!(
-                    "the label `{label}` does not exist; create it with `create_label`, or use one of {names}"
+                    "the label `{label}` does not exist; create it with `create_label`, or use one of {}",
+                    names.join(", ")
                 ))
             })
         };
-        let all = |labels: &[String]| labels.iter().map(id).collect::<Result<Vec<_>>>();
         Ok(Changed {
-            added: all(&self.add)?,
-            removed: all(&self.remove)?,
+            added: self.add.iter().map(id).collect::<Result<Vec<_>>>()?,
+            removed: self.remove.iter().map(id).collect::<Result<Vec<_>>>()?,
         })
     }
+}
+
+fn is_id(label: &str) -> bool {
+    SYSTEM_LABELS.contains(&label) || label.starts_with("Label_")
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -54,19 +54,19 @@ pub(crate) struct Texts {
 
 impl Content {
     pub(crate) fn texts(&self) -> Texts {
-        let body = || Some(self.body.clone());
+        let body = Some(self.body.clone());
         match self.format {
             Format::Markdown => Texts {
-                plain: body(),
+                plain: body,
                 html: Some(to_html(&self.body)),
             },
             Format::Text => Texts {
-                plain: body(),
+                plain: body,
                 html: None,
             },
             Format::Html => Texts {
                 plain: None,
-                html: body(),
+                html: body,
             },
         }
     }
@@ -200,9 +200,9 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
         "message",
         format!("multipart/related; boundary=\"{PART_BOUNDARY}\""),
     )?;
-    let about = target.body(about);
+    let body = target.body(about);
     let head = format!(
-        "--{PART_BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{about}\r\n--{PART_BOUNDARY}\r\nContent-Type: message/rfc822\r\n\r\n"
+        "--{PART_BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{body}\r\n--{PART_BOUNDARY}\r\nContent-Type: message/rfc822\r\n\r\n"
     );
     file.append(head.as_bytes())?;
     message.write(&mut |piece| file.append(piece))?;

@@ -132,8 +132,10 @@ impl RawMessage {
 
     fn bare(self) -> Email {
         let header = |name: &str| self.header(name).map(str::to_owned);
-        let date = self.internal_date.as_ref().and_then(|ms| ms.parse().ok());
-        let date = date
+        let date = self
+            .internal_date
+            .as_ref()
+            .and_then(|ms| ms.parse().ok())
             .and_then(|ms| Timestamp::from_millisecond(ms).ok())
             .map(|moment| moment.to_string());
         Email {
@@ -172,11 +174,10 @@ impl RawMessage {
 
     /// Returns all texts of this media type that are not attachments, joined by line breaks.
     fn body(&self, kind: &str) -> Option<String> {
-        let texts = self
+        let texts: Vec<String> = self
             .parts()
             .into_iter()
-            .filter(|part| part.mime_type == kind && part.filename.is_empty());
-        let texts: Vec<String> = texts
+            .filter(|part| part.mime_type == kind && part.filename.is_empty())
             .filter_map(|part| decoded(part.body.data.as_deref()?))
             .collect();
         (!texts.is_empty()).then(|| texts.join("\n"))

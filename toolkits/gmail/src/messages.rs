@@ -71,13 +71,11 @@ pub(crate) fn search_emails(input: Search) -> Result<Found> {
     let request = API
         .get("/messages")
         .query_opt("q", input.query)
-        .query_each("labelIds", &input.label_ids);
-    let request = if input.include_spam_and_trash {
-        request.query("includeSpamTrash", true)
-    } else {
-        request
-    };
-    let request = request
+        .query_each("labelIds", &input.label_ids)
+        .query_opt(
+            "includeSpamTrash",
+            input.include_spam_and_trash.then_some(true),
+        )
         .query("maxResults", input.limit.clamp(1, 40))
         .query_opt("pageToken", input.page_token);
     let Listed {

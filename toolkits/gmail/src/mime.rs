@@ -69,34 +69,35 @@ impl Message<'_> {
     }
 
     fn write_texts(&self, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let part = |kind: &str, text: &str| {
-            let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
-            let body = BASE64_MIME.encode(text.as_bytes());
-            format!(
-                "Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}"
-            )
-        };
         let written = match (&self.plain, &self.html) {
             (Some(plain), Some(html)) => format!(
                 "Content-Type: multipart/alternative; boundary=\"=_texts\"\r\n\r\n--=_texts\r\n{}--=_texts\r\n{}--=_texts--\r\n",
-                part("plain", plain),
-                part("html", html)
+                text_part("plain", plain),
+                text_part("html", html)
             ),
-            (None, Some(html)) => part("html", html),
-            (plain, None) => part("plain", plain.as_deref().unwrap_or_default()),
+            (None, Some(html)) => text_part("html", html),
+            (plain, None) => text_part("plain", plain.as_deref().unwrap_or_default()),
         };
         out(written.as_bytes())
     }
 }
 
+fn text_part(kind: &str, text: &str) -> String {
+    let lines = text.replace("\r\n", "\n").replace('\n', "\r\n");
+    let body = BASE64_MIME.encode(lines.as_bytes());
+    format!(
+        "Content-Type: text/{kind}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}"
+    )
+}
+
 fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let media_type: String = file
+    let printable: String = file
         .media_type
         .chars()
         .filter(|letter| letter.is_ascii_graphic())
         .collect();
-    let media_type = if media_type.contains('/') {
-        media_type.as_str()
+    let media_type = if printable.contains('/') {
+        printable.as_str()
     } else {
         "application/octet-stream"
     };
@@ -119,9 +120,7 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
 /// Formats a file name as a header parameter. A non-ASCII name is written in both forms: with
 /// underscores, and as RFC 2231 encodes it.
 fn filename(name: &str) -> String {
-    let is_plain =
-        |letter: char| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter);
-    let plain = name.replace(|letter| !is_plain(letter), "_");
+    let plain = name.replace(|letter| !is_quotable(letter), "_");
     if plain == name {
         return format!("filename=\"{name}\"");
     }
@@ -136,14 +135,19 @@ fn filename(name: &str) -> String {
     format!("filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
+/// Returns true if a character is written as it is between quotation marks.
+fn is_quotable(letter: char) -> bool {
+    letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter)
+}
+
 /// Encodes a string as the value of a header: unchanged, or in encoded words (RFC 2047). Control
 /// characters, which could end the header, become spaces.
 pub(crate) fn text(text: &str) -> String {
-    let line: String = text
+    let printable: String = text
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
         .collect();
-    let line = line.trim();
+    let line = printable.trim();
     if line.is_ascii() && line.len() <= MAX_HEADER_LINE_CHARS && !line.contains("=?") {
         return line.to_owned();
     }
@@ -169,9 +173,10 @@ pub(crate) fn addresses(argument: &str, all: &[String]) -> Result<String> {
 
 fn address(argument: &str, given: &str) -> Result<String> {
     let (name, address) = split(given);
-    let is_plain = |letter: char| letter.is_ascii_graphic() && !"<>(),;:\\\"[]".contains(letter);
     let parts = address.rsplit_once('@');
-    if !address.chars().all(is_plain)
+    if !address
+        .chars()
+        .all(|letter| letter.is_ascii_graphic() && !"<>(),;:\\\"[]".contains(letter))
         || parts.is_none_or(|(local, domain)| local.is_empty() || domain.is_empty())
     {
         return Err(ToolError::invalid_input(format!(

@@ -136,11 +136,11 @@ pub(crate) fn place_after(original: &RawMessage) -> Place {
             .filter(|id| id.starts_with('<'))
             .collect();
         references.push(id);
-        let references = references.split_off(references.len().saturating_sub(MAX_REFERENCES));
+        let newest = references.split_off(references.len().saturating_sub(MAX_REFERENCES));
         headers.push(("In-Reply-To", text(id)));
         headers.push((
             "References",
-            references
+            newest
                 .into_iter()
                 .map(text)
                 .collect::<Vec<_>>()
@@ -162,18 +162,12 @@ pub(crate) struct Receivers {
 /// Returns the recipients of a reply: the sender, or the original recipients of a mail that the
 /// mailbox sent. With `all`, adds the other recipients without the mailbox itself.
 pub(crate) fn receivers(original: &RawMessage, all: bool, from: Option<&str>) -> Result<Receivers> {
-    let of = |name: &str| {
-        let all = original.header(name).map(listed).unwrap_or_default();
-        all.into_iter()
-            .filter(|one| is_address(one))
-            .collect::<Vec<_>>()
-    };
     let own_mail = original.label_ids.iter().any(|label| label == "SENT");
     let mut to = match own_mail {
-        true => of("To"),
-        false => Some(of("Reply-To"))
+        true => addresses_in(original, "To"),
+        false => Some(addresses_in(original, "Reply-To"))
             .filter(|list| !list.is_empty())
-            .unwrap_or_else(|| of("From")),
+            .unwrap_or_else(|| addresses_in(original, "From")),
     };
     let mut cc = Vec::new();
     if all {
@@ -189,9 +183,9 @@ pub(crate) fn receivers(original: &RawMessage, all: bool, from: Option<&str>) ->
         };
         to.retain(&mut is_new);
         let others = if own_mail {
-            of("Cc")
+            addresses_in(original, "Cc")
         } else {
-            [of("To"), of("Cc")].concat()
+            [addresses_in(original, "To"), addresses_in(original, "Cc")].concat()
         };
         cc = others.into_iter().filter(is_new).collect();
     }
@@ -204,6 +198,13 @@ pub(crate) fn receivers(original: &RawMessage, all: bool, from: Option<&str>) ->
         ));
     }
     Ok(Receivers { to, cc })
+}
+
+/// Returns the addresses in a header of a mail that mails can be sent to.
+fn addresses_in(original: &RawMessage, header: &str) -> Vec<String> {
+    let mut addresses = original.header(header).map(listed).unwrap_or_default();
+    addresses.retain(|address| is_address(address));
+    addresses
 }
 
 fn own_address() -> Result<String> {
@@ -286,11 +287,13 @@ pub(crate) fn forward_email(input: Forward) -> Result<Sent> {
             files.push(fetch(&input.message_id, attachment, body)?);
         }
     }
-    let about = ["From", "Date", "Subject", "To", "Cc"].into_iter();
-    let about = about.filter_map(|name| Some(format!("{name}: {}", original.header(name)?)));
+    let fields: Vec<String> = ["From", "Date", "Subject", "To", "Cc"]
+        .into_iter()
+        .filter_map(|name| Some(format!("{name}: {}", original.header(name)?)))
+        .collect();
     let about = format!(
         "---------- Forwarded message ---------\n{}\n",
-        about.collect::<Vec<_>>().join("\n")
+        fields.join("\n")
     );
     let quoted = original.html().unwrap_or_else(|| escaped(&original.text()));
     let html = format!(

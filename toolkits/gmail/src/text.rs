@@ -91,17 +91,11 @@ fn heights(tree: &Rc<Node>) -> HashMap<*const Node, usize> {
 /// Removes invisible characters, repeated empty lines and spaces at line ends, which come from the
 /// table layout of mails.
 fn tidy(text: &str) -> String {
-    let invisible = |letter: char| {
-        matches!(
-            letter,
-            '\u{200b}'..='\u{200f}' | '\u{034f}' | '\u{00ad}' | '\u{feff}'
-        )
-    };
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
     for line in text.lines() {
-        let line: String = line.replace(invisible, "").replace('\u{a0}', " ");
-        let line = line.trim_end();
+        let visible = line.replace(is_invisible, "").replace('\u{a0}', " ");
+        let line = visible.trim_end();
         empty = if line.is_empty() { empty + 1 } else { 0 };
         if empty < 2 {
             out.push_str(line);
@@ -109,6 +103,13 @@ fn tidy(text: &str) -> String {
         }
     }
     out.trim().to_owned()
+}
+
+fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{200b}'..='\u{200f}' | '\u{034f}' | '\u{00ad}' | '\u{feff}'
+    )
 }
 
 /// Cuts a string to at most `most` bytes, at the end of a line unless that drops half of it.

@@ -79,26 +79,28 @@ pub(crate) fn search_threads(input: Search) -> Result<Found> {
     let request = API
         .get("/threads")
         .query_opt("q", input.query)
-        .query_each("labelIds", &input.label_ids);
-    let request = request
+        .query_each("labelIds", &input.label_ids)
         .query("maxResults", input.limit.clamp(1, 40))
         .query_opt("pageToken", input.page_token);
     let Listed {
         threads,
         next_page_token,
     } = request.send()?.json()?;
-    let raw = existing(
+    let raw = existing::<Conversation>(
         threads
             .iter()
             .map(|thread| summary_of("/threads/{id}", &thread.id, LIST_FIELDS)),
     )?;
-    let summary = |mut thread: Conversation| Summary {
-        id: thread.id,
-        message_count: thread.messages.len(),
-        newest: thread.messages.pop().map(RawMessage::summary),
-    };
+    let items = raw
+        .into_iter()
+        .map(|mut thread| Summary {
+            id: thread.id,
+            message_count: thread.messages.len(),
+            newest: thread.messages.pop().map(RawMessage::summary),
+        })
+        .collect();
     Ok(Found {
-        items: raw.into_iter().map(summary).collect(),
+        items,
         next_page_token,
     })
 }

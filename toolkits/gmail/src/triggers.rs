@@ -124,18 +124,20 @@ pub(crate) fn new_email(
     } else {
         newest
     };
-    let mails = existing::<RawMessage>(ids.iter().map(|id| {
+    let existing_mails = existing::<RawMessage>(ids.iter().map(|id| {
         API.get("/messages/{id}")
             .path("id", id)
             .query("format", "full")
     }))?;
-    let mails = mails.into_iter().filter(|mail| config.wants(mail));
-    let news = mails.map(|mail| {
-        let id = mail.id.clone();
-        let history_id = mail.history_id.clone();
-        let email = mail.whole(MAX_TEXT_BYTES);
-        (id, NewEmail { email, history_id })
-    });
+    let news = existing_mails
+        .into_iter()
+        .filter(|mail| config.wants(mail))
+        .map(|mail| {
+            let id = mail.id.clone();
+            let history_id = mail.history_id.clone();
+            let email = mail.whole(MAX_TEXT_BYTES);
+            (id, NewEmail { email, history_id })
+        });
     Ok(Polled::new(Cursor { history_id: next })
         .events(news)
         .more(more))

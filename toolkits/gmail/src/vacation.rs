@@ -54,10 +54,6 @@ pub(crate) struct Reply {
 
 impl From<VacationSettings> for Reply {
     fn from(kept: VacationSettings) -> Self {
-        let moment = |ms: Option<String>| {
-            let moment = Timestamp::from_millisecond(ms?.parse().ok()?).ok()?;
-            Some(moment.to_string())
-        };
         let html = kept
             .response_body_html
             .map(|html| to_markdown(&html))
@@ -66,12 +62,18 @@ impl From<VacationSettings> for Reply {
             enabled: kept.enable_auto_reply,
             subject: kept.response_subject,
             body: html.or(kept.response_body_plain_text),
-            start_time: moment(kept.start_time),
-            end_time: moment(kept.end_time),
+            start_time: rfc_3339(kept.start_time),
+            end_time: rfc_3339(kept.end_time),
             contacts_only: kept.restrict_to_contacts,
             domain_only: kept.restrict_to_domain,
         }
     }
+}
+
+/// Converts milliseconds since 1970 to RFC 3339.
+fn rfc_3339(milliseconds: Option<String>) -> Option<String> {
+    let moment = Timestamp::from_millisecond(milliseconds?.parse().ok()?).ok()?;
+    Some(moment.to_string())
 }
 
 /// Gets the automatic reply for absences: its state, text and period.
@@ -115,23 +117,15 @@ pub(crate) struct Change {
     example = r#"{"enabled": true, "subject": "Away", "body": "I am back on **Monday**.", "end_time": "2026-03-09T00:00:00+01:00"}"#
 )]
 pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
-    let moment = |argument: &str, text: &String| -> Result<String> {
-        let moment: Timestamp = text.parse().map_err(|_| {
-            ToolError::invalid_input(format!(
-                "`{argument}` is `{text}`; write a moment such as `2026-03-01T00:00:00+01:00`"
-            ))
-        })?;
-        Ok(moment.as_millisecond().to_string())
-    };
     let start = input
         .start_time
         .as_ref()
-        .map(|text| moment("start_time", text))
+        .map(|text| milliseconds("start_time", text))
         .transpose()?;
     let end = input
         .end_time
         .as_ref()
-        .map(|text| moment("end_time", text))
+        .map(|text| milliseconds("end_time", text))
         .transpose()?;
     let mut kept: VacationSettings = API.get(VACATION_PATH).send()?.json()?;
     kept.enable_auto_reply = input.enabled;
@@ -150,4 +144,14 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
         .send()?
         .json::<VacationSettings>()?
         .into())
+}
+
+/// Converts an argument to milliseconds since 1970.
+fn milliseconds(argument: &str, text: &str) -> Result<String> {
+    let moment: Timestamp = text.parse().map_err(|_| {
+        ToolError::invalid_input(format!(
+            "`{argument}` is `{text}`; write a moment such as `2026-03-01T00:00:00+01:00`"
+        ))
+    })?;
+    Ok(moment.as_millisecond().to_string())
 }

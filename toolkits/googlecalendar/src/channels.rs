@@ -54,13 +54,13 @@ pub(crate) fn calendar_changed(config: Config, request: Inbound) -> Result<Recei
         return Ok(received);
     }
     let opened = request.header("x-goog-channel-id").and_then(opened_at);
-    let since = clock::now().saturating_sub(MAX_DELAY_MS).max(
+    let since_ms = clock::now().saturating_sub(MAX_DELAY_MS).max(
         opened
             .unwrap_or_default()
             .saturating_sub(MAX_CLOCK_DIFFERENCE_MS),
     );
-    let since = i64::try_from(since).unwrap_or(i64::MAX);
-    let since = Timestamp::from_millisecond(since).unwrap_or(Timestamp::MAX);
+    let since = Timestamp::from_millisecond(i64::try_from(since_ms).unwrap_or(i64::MAX))
+        .unwrap_or(Timestamp::MAX);
     let request = API
         .get(EVENTS_PATH)
         .path("calendar", &config.calendar_id)
@@ -106,15 +106,18 @@ impl Subscribe for Channels {
         previous: Option<&Subscription>,
     ) -> Result<Subscription> {
         let own = endpoint.url.split('/').find(|part| part.starts_with("we_"));
-        let channel = json!({
+        let wanted = json!({
             "id": format!("{}-{}", clock::now(), own.unwrap_or("channel")),
             "type": "web_hook",
             "address": endpoint.url,
             "token": endpoint.secret,
         });
-        let watch = API.post("/calendars/{calendar}/events/watch");
-        let watch = watch.path("calendar", &config.calendar_id).json(&channel);
-        let channel: Channel = watch.send()?.json()?;
+        let channel: Channel = API
+            .post("/calendars/{calendar}/events/watch")
+            .path("calendar", &config.calendar_id)
+            .json(&wanted)
+            .send()?
+            .json()?;
         if let Some(previous) = previous
             && let Err(failure) = stop(previous)
         {

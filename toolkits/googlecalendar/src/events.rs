@@ -114,6 +114,13 @@ impl EventTime {
     fn text(self) -> Option<String> {
         self.date_time.or(self.date)
     }
+
+    fn when(&self) -> Result<Option<When>> {
+        self.clone()
+            .text()
+            .map(|text| When::read("event", &text))
+            .transpose()
+    }
 }
 
 fn moment<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
@@ -247,19 +254,15 @@ pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
     let request = API
         .get(EVENTS_PATH)
         .path("calendar", &input.calendar_id)
-        .query("singleEvents", true);
-    let request = request
+        .query("singleEvents", true)
         .query("orderBy", "startTime")
         .query("timeMin", start)
-        .query_opt("timeMax", end);
-    let request = request
+        .query_opt("timeMax", end)
         .query_opt("q", input.query)
-        .query_opt("timeZone", input.time_zone);
-    page(
-        request
-            .query("maxResults", input.limit.clamp(1, 250))
-            .query_opt("pageToken", input.page_token),
-    )
+        .query_opt("timeZone", input.time_zone)
+        .query("maxResults", input.limit.clamp(1, 250))
+        .query_opt("pageToken", input.page_token);
+    page(request)
 }
 
 /// Returns the current time, to the second.
@@ -337,20 +340,13 @@ pub(crate) fn list_event_instances(input: Instances) -> Result<Page> {
     let end = moment("end_time", input.end_time)?;
     let request = input
         .event
-        .fill(API.get("/calendars/{calendar}/events/{event}/instances"));
-    let request = request
+        .fill(API.get("/calendars/{calendar}/events/{event}/instances"))
         .query_opt("timeMin", start)
-        .query_opt("timeMax", end);
-    let request = if input.include_cancelled {
-        request.query("showDeleted", true)
-    } else {
-        request
-    };
-    page(
-        request
-            .query("maxResults", input.limit.clamp(1, 250))
-            .query_opt("pageToken", input.page_token),
-    )
+        .query_opt("timeMax", end)
+        .query_opt("showDeleted", input.include_cancelled.then_some(true))
+        .query("maxResults", input.limit.clamp(1, 250))
+        .query_opt("pageToken", input.page_token);
+    page(request)
 }
 
 /// Properties of an event, apart from title, time and attendees.
@@ -410,8 +406,11 @@ impl Details {
         set(
             "reminders",
             self.reminder_minutes.as_ref().map(|all| {
-                let one = |minutes: &u32| json!({ "method": "popup", "minutes": minutes });
-                json!({ "useDefault": false, "overrides": all.iter().map(one).collect::<Vec<_>>() })
+                let overrides: Vec<Value> = all
+                    .iter()
+                    .map(|minutes| json!({ "method": "popup", "minutes": minutes }))
+                    .collect();
+                json!({ "useDefault": false, "overrides": overrides })
             }),
         );
     }
@@ -630,11 +629,11 @@ pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
             );
         }
     }
-    let request = input
+    let patch = input
         .event
         .fill(API.patch(EVENT_PATH))
         .query("sendUpdates", input.notify.word());
-    let request = meeting(request, input.video_meeting, &mut body);
+    let request = meeting(patch, input.video_meeting, &mut body);
     if body.is_empty() {
         return Err(ToolError::invalid_input(
             "nothing is to be changed; give at least one of the other arguments",
@@ -645,22 +644,15 @@ pub(crate) fn update_event(input: UpdateEvent) -> Result<Event> {
 
 /// Writes the new times of an event.
 fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
-    let moment_of = |time: &EventTime| {
-        time.clone()
-            .text()
-            .map(|text| When::read("event", &text))
-            .transpose()
-    };
-    let began = moment_of(&before.start)?;
-    let ended = moment_of(&before.end)?;
+    let began = before.start.when()?;
+    let ended = before.end.when()?;
     let start = input
         .start
         .as_ref()
         .map(|text| When::read("start", text))
         .transpose()?
-        .or(began);
-    let start =
-        start.ok_or_else(|| ToolError::upstream("Google's response has no start of the event"))?;
+        .or(began)
+        .ok_or_else(|| ToolError::upstream("Google's response has no start of the event"))?;
     let length = began
         .zip(ended)
         .and_then(|(began, ended)| began.until(ended));
@@ -680,16 +672,20 @@ fn retime(input: &UpdateEvent, before: &Before, body: &mut Body) -> Result<()> {
 
 /// Adds and removes attendees. All properties of the remaining attendees are kept.
 fn invited(mut attendees: Vec<Value>, add: &[String], remove: &[String]) -> Value {
-    let is = |attendee: &Value, address: &String| {
-        attendee["email"]
-            .as_str()
-            .is_some_and(|email| email.eq_ignore_ascii_case(address))
-    };
-    attendees.retain(|attendee| !remove.iter().any(|address| is(attendee, address)));
+    attendees.retain(|attendee| !remove.iter().any(|address| has_address(attendee, address)));
     for address in add {
-        if !attendees.iter().any(|attendee| is(attendee, address)) {
+        if !attendees
+            .iter()
+            .any(|attendee| has_address(attendee, address))
+        {
             attendees.push(json!({ "email": address }));
         }
     }
     attendees.into()
+}
+
+fn has_address(attendee: &Value, address: &str) -> bool {
+    attendee["email"]
+        .as_str()
+        .is_some_and(|email| email.eq_ignore_ascii_case(address))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::civil::{Time, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 use toolkit_sdk::prelude::*;
 
 use crate::API;
@@ -44,15 +44,8 @@ struct Moments {
 impl Span {
     fn moments(&self) -> Result<Moments> {
         let named = self.time_zone.as_deref().map(zone).transpose()?;
-        let moment = |argument: &str, text: &str| match (When::read(argument, text)?, &named) {
-            (When::Exact(moment, _), _) => Ok(moment),
-            (open, Some(zone)) => open.moment(zone),
-            (_, None) => Err(ToolError::invalid_input(format!(
-                "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
-            ))),
-        };
-        let start = moment("start_time", &self.start_time)?;
-        let end = moment("end_time", &self.end_time)?;
+        let start = moment("start_time", &self.start_time, named.as_ref())?;
+        let end = moment("end_time", &self.end_time, named.as_ref())?;
         if start >= end {
             return Err(ToolError::invalid_input(format!(
                 "`end_time` ({}) must be after `start_time` ({})",
@@ -64,6 +57,17 @@ impl Span {
             end,
             zone: named.unwrap_or(TimeZone::UTC),
         })
+    }
+}
+
+/// Parses a time: with its own offset, or else in a time zone.
+fn moment(argument: &str, text: &str, zone: Option<&TimeZone>) -> Result<Timestamp> {
+    match (When::read(argument, text)?, zone) {
+        (When::Exact(moment, _), _) => Ok(moment),
+        (open, Some(zone)) => open.moment(zone),
+        (_, None) => Err(ToolError::invalid_input(format!(
+            "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
+        ))),
     }
 }
 
@@ -134,27 +138,29 @@ pub(crate) struct AllBusy {
 )]
 pub(crate) fn get_free_busy(input: Span) -> Result<AllBusy> {
     let mut answer = ask(&input, &input.moments()?)?;
-    let busy = |calendar: String| {
-        let calendar_busy = answer.calendars.remove(&calendar);
-        let unknown = calendar_busy.is_none().then(|| "notFound".to_owned());
-        let CalendarBusy { busy, errors } = calendar_busy.unwrap_or(CalendarBusy {
-            busy: Vec::new(),
-            errors: Vec::new(),
-        });
-        let problem = errors
-            .into_iter()
-            .next()
-            .map(|error| error.reason)
-            .or(unknown);
-        Busy {
-            calendar,
-            busy,
-            problem,
-        }
-    };
-    Ok(AllBusy {
-        calendars: input.calendars.into_iter().map(busy).collect(),
-    })
+    let calendars = input
+        .calendars
+        .into_iter()
+        .map(|calendar| {
+            let calendar_busy = answer.calendars.remove(&calendar);
+            let unknown = calendar_busy.is_none().then(|| "notFound".to_owned());
+            let CalendarBusy { busy, errors } = calendar_busy.unwrap_or(CalendarBusy {
+                busy: Vec::new(),
+                errors: Vec::new(),
+            });
+            let problem = errors
+                .into_iter()
+                .next()
+                .map(|error| error.reason)
+                .or(unknown);
+            Busy {
+                calendar,
+                busy,
+                problem,
+            }
+        })
+        .collect();
+    Ok(AllBusy { calendars })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -250,22 +256,23 @@ pub(crate) fn find_free_time(input: Search) -> Result<Free> {
     let mut found = gaps(&windows, &busy)
         .into_iter()
         .filter(|(start, end)| end.duration_since(*start) >= least);
-    let format = |moment: Timestamp| {
-        let offset = moments.zone.to_offset(moment);
-        moment.display_with_offset(offset).to_string()
-    };
     let free = found
         .by_ref()
         .take(limit)
         .map(|(start, end)| Period {
-            start: format(start),
-            end: format(end),
+            start: written_in(&moments.zone, start),
+            end: written_in(&moments.zone, end),
         })
         .collect();
     Ok(Free {
         free,
         truncated: found.next().is_some(),
     })
+}
+
+fn written_in(zone: &TimeZone, moment: Timestamp) -> String {
+    let offset = zone.to_offset(moment);
+    moment.display_with_offset(offset).to_string()
 }
 
 fn clock_time(argument: &str, text: &str) -> Result<Time> {
@@ -288,18 +295,18 @@ fn windows(
     (open, close): (Time, Time),
     weekends: bool,
 ) -> Result<Vec<(Timestamp, Timestamp)>> {
-    let day = |moment: Timestamp| Zoned::new(moment, moments.zone.clone()).date();
-    let mut at = day(moments.start);
-    let last = day(moments.end);
+    let mut at = moments.zone.to_datetime(moments.start).date();
+    let last = moments.zone.to_datetime(moments.end).date();
     let mut windows = Vec::new();
     for _ in 0..=MAX_DAYS {
         if at > last {
             return Ok(windows);
         }
         if weekends || !matches!(at.weekday(), Weekday::Saturday | Weekday::Sunday) {
-            let moment = |time| When::Local(at.to_datetime(time)).moment(&moments.zone);
-            let start = moment(open)?.max(moments.start);
-            let end = moment(close)?.min(moments.end);
+            let opening = When::Local(at.to_datetime(open)).moment(&moments.zone)?;
+            let closing = When::Local(at.to_datetime(close)).moment(&moments.zone)?;
+            let start = opening.max(moments.start);
+            let end = closing.min(moments.end);
             windows.extend((start < end).then_some((start, end)));
         }
         let Ok(next) = at.checked_add(1.days()) else {

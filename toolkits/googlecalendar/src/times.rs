@@ -51,21 +51,18 @@ impl When {
 
     /// Adds a duration.
     pub(crate) fn after(self, length: Length) -> Result<Self> {
-        let far = |_| {
-            ToolError::invalid_input("the event would end past the end of the calendar; shorten it")
-        };
         match (self, length) {
             (Self::Day(day), Length::Days(days)) => {
-                Ok(Self::Day(day.checked_add(days.days()).map_err(far)?))
+                Ok(Self::Day(day.checked_add(days.days()).map_err(too_late)?))
             }
             (Self::Local(time), Length::Minutes(minutes)) => Ok(Self::Local(
                 time.checked_add(SignedDuration::from_mins(minutes))
-                    .map_err(far)?,
+                    .map_err(too_late)?,
             )),
             (Self::Exact(moment, offset), Length::Minutes(minutes)) => Ok(Self::Exact(
                 moment
                     .checked_add(SignedDuration::from_mins(minutes))
-                    .map_err(far)?,
+                    .map_err(too_late)?,
                 offset,
             )),
             (Self::Day(_), Length::Minutes(_)) => Err(ToolError::invalid_input(
@@ -127,6 +124,10 @@ impl When {
             ToolError::invalid_input(format!("{time} is not in the calendar: {cause}"))
         })
     }
+}
+
+fn too_late(_: jiff::Error) -> ToolError {
+    ToolError::invalid_input("the event would end past the end of the calendar; shorten it")
 }
 
 /// Returns the time zone with this name.

@@ -188,11 +188,6 @@ fn list(config: &Config) -> Request {
 
 /// Reads all events to the end, where Google returns the token for later changes.
 fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
-    let at = |cursor, more| Changes {
-        found: Vec::new(),
-        cursor,
-        more,
-    };
     for _ in 0..MAX_SKIPPED_PAGES {
         let request = list(config)
             .query_opt("pageToken", page_token)
@@ -203,13 +198,17 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
             .json()?;
         if page.next_page_token.is_none() {
             let sync_token = page.next_sync_token;
-            let missing =
-                || ToolError::upstream("Google's list of events has no token for the next poll");
             let cursor = Cursor {
-                sync_token: Some(sync_token.ok_or_else(missing)?),
+                sync_token: Some(sync_token.ok_or_else(|| {
+                    ToolError::upstream("Google's list of events has no token for the next poll")
+                })?),
                 page_token: None,
             };
-            return Ok(at(cursor, false));
+            return Ok(Changes {
+                found: Vec::new(),
+                cursor,
+                more: false,
+            });
         }
         page_token = page.next_page_token;
     }
@@ -217,7 +216,11 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
         sync_token: None,
         page_token,
     };
-    Ok(at(cursor, true))
+    Ok(Changes {
+        found: Vec::new(),
+        cursor,
+        more: true,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -264,8 +267,7 @@ pub(crate) fn event_starting(
     let request = API
         .get(EVENTS_PATH)
         .path("calendar", &config.calendar_id)
-        .query("singleEvents", true);
-    let request = request
+        .query("singleEvents", true)
         .query("orderBy", "startTime")
         .query("timeMin", written(from))
         .query("timeMax", written(until));

@@ -163,12 +163,10 @@ pub(crate) fn search_posts(input: Search) -> Result<Found> {
         .map(|points| format!("points>={points}"))
         .into_iter()
         .collect();
-    let since = |days: u32| clock::now_seconds().saturating_sub(u64::from(days) * DAY_SECONDS);
-    numbers.extend(
-        input
-            .within_days
-            .map(|days| format!("created_at_i>={}", since(days))),
-    );
+    numbers.extend(input.within_days.map(|days| {
+        let since = clock::now_seconds().saturating_sub(u64::from(days) * DAY_SECONDS);
+        format!("created_at_i>={since}")
+    }));
     let path = match input.order {
         Order::Relevance => "/search",
         Order::Date => "/search_by_date",
@@ -176,11 +174,11 @@ pub(crate) fn search_posts(input: Search) -> Result<Found> {
     let request = SEARCH_API
         .get(path)
         .query("query", &input.query)
-        .query_list("tags", tags, ",");
-    let request = request
+        .query_list("tags", tags, ",")
         .query_list("numericFilters", numbers, ",")
-        .query("hitsPerPage", input.limit.clamp(1, 100));
-    let answer: SearchResponse = request.query("page", input.page).send()?.json()?;
+        .query("hitsPerPage", input.limit.clamp(1, 100))
+        .query("page", input.page);
+    let answer: SearchResponse = request.send()?.json()?;
     let posts = answer.hits.into_iter().map(Post::from).collect();
     Ok(Found {
         posts,

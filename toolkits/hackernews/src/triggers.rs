@@ -66,13 +66,12 @@ pub(crate) fn new_story(config: Config, cursor: Option<Cursor>) -> Result<Polled
         .iter()
         .map(|word| word.to_lowercase())
         .collect();
-    let wanted = |story: &Item| {
-        let title = story.title.as_deref().unwrap_or_default().to_lowercase();
-        words.is_empty() || words.iter().any(|word| title.contains(word))
-    };
     let stories = items(&ids)?
         .into_iter()
-        .filter(wanted)
+        .filter(|story| {
+            let title = story.title.as_deref().unwrap_or_default().to_lowercase();
+            words.is_empty() || words.iter().any(|word| title.contains(word))
+        })
         .map(|story| (story.id, story));
     let highest = ids.last().copied().unwrap_or(highest);
     Ok(Polled::new(Cursor { highest }).events(stories).more(more))

@@ -215,14 +215,13 @@ fn refusal(response: &Response) -> Option<ToolError> {
 /// Returns the time until the exhausted limit is reset. Linear sends the reset time in milliseconds
 /// since 1970.
 fn wait(response: &Response) -> Option<Duration> {
-    let used_up = |name: &str| {
-        response
-            .header(&format!("x-ratelimit-{name}-remaining"))
-            .is_some_and(|left| left.trim() == "0")
-    };
     let name = ["requests", "complexity"]
         .into_iter()
-        .find(|name| used_up(name))
+        .find(|name| {
+            response
+                .header(&format!("x-ratelimit-{name}-remaining"))
+                .is_some_and(|left| left.trim() == "0")
+        })
         .unwrap_or("requests");
     let reset: u64 = response
         .header(&format!("x-ratelimit-{name}-reset"))?

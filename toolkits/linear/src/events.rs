@@ -66,14 +66,18 @@ struct Sent {
 /// Linear.
 #[trigger(webhook, subscription = "EventHooks")]
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
-    let wanted = |list: &[String], own: &String| list.is_empty() || list.contains(own);
     let (delivery, event) = receive(&config.signing_secret, &request)?;
-    let wanted = wanted(&config.types, &event.kind) && wanted(&config.actions, &event.action);
+    let wanted = admits(&config.types, &event.kind) && admits(&config.actions, &event.action);
     Ok(if wanted {
         Received::event(delivery, event)
     } else {
         Received::nothing()
     })
+}
+
+/// Returns true if a list has a word or is empty.
+fn admits(list: &[String], word: &str) -> bool {
+    list.is_empty() || list.iter().any(|listed| listed == word)
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -64,8 +64,9 @@ impl Subscribe for IssueHooks {
 /// Finds the webhook of an address.
 fn find(endpoint: &Endpoint) -> Result<Option<Hook>> {
     let hooks: Vec<Hook> = ask(LIST_WEBHOOKS, &json!({}), "/webhooks/nodes")?;
-    let mut hooks = hooks.into_iter();
-    Ok(hooks.find(|hook| hook.url.as_ref() == Some(&endpoint.url)))
+    Ok(hooks
+        .into_iter()
+        .find(|hook| hook.url.as_ref() == Some(&endpoint.url)))
 }
 
 /// Creates a webhook for a team, or for all public teams, unless the address has one.

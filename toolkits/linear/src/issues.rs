@@ -106,7 +106,6 @@ pub(crate) struct ListIssues {
     example = r#"{"assignee": "me", "team": "ENG"}"#
 )]
 pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
-    let named = |text: &str| names::filter(text, &["name"]);
     let wanted = [
         ("team", input.team.as_deref().map(of_team)),
         ("assignee", input.assignee.as_deref().map(of_person)),
@@ -192,6 +191,10 @@ struct Relation {
     issue: String,
 }
 
+fn named(text: &str) -> Value {
+    names::filter(text, &["name"])
+}
+
 fn identifier<'de, D: Deserializer<'de>>(json: D) -> Result<String, D::Error> {
     Ok(name(json)?.unwrap_or_default())
 }
@@ -259,13 +262,6 @@ impl Details {
     /// Adds the fields to the input of a mutation. `team` is the id of the issue's team, used only
     /// if a state is given.
     fn fill(&self, input: &mut Value, team: &str) -> Result<()> {
-        let or_none = |text: &str, find: fn(&str) -> Result<String>| {
-            if text == "none" {
-                Ok(Value::Null)
-            } else {
-                find(text).map(Value::from)
-            }
-        };
         let found = [
             (
                 "description",
@@ -314,6 +310,15 @@ impl Details {
             input[member] = value?;
         }
         Ok(())
+    }
+}
+
+/// Resolves a name, or returns null for `none`.
+fn or_none(text: &str, find: fn(&str) -> Result<String>) -> Result<Value> {
+    if text == "none" {
+        Ok(Value::Null)
+    } else {
+        find(text).map(Value::from)
     }
 }
 

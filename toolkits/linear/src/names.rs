@@ -85,22 +85,24 @@ pub(crate) fn state(text: &str, team: &str) -> Result<String> {
 
 /// Resolves labels, shared or of a team, to their ids.
 pub(crate) fn labels(texts: &[String], team: &str) -> Result<Vec<String>> {
-    let label = |text: &String| {
-        if is_id(text) {
-            return Ok(text.clone());
-        }
-        let shared_or_own =
-            json!([{ "team": { "null": true } }, { "team": { "id": { "eq": team } } }]);
-        let filter = json!({ "name": { "eqIgnoreCase": text }, "or": shared_or_own });
-        one(
-            "issueLabels",
-            "IssueLabelFilter",
-            &filter,
-            text,
-            "LINEAR_LIST_LABELS",
-        )
-    };
-    texts.iter().map(label).collect()
+    texts
+        .iter()
+        .map(|text| {
+            if is_id(text) {
+                return Ok(text.clone());
+            }
+            let shared_or_own =
+                json!([{ "team": { "null": true } }, { "team": { "id": { "eq": team } } }]);
+            let filter = json!({ "name": { "eqIgnoreCase": text }, "or": shared_or_own });
+            one(
+                "issueLabels",
+                "IssueLabelFilter",
+                &filter,
+                text,
+                "LINEAR_LIST_LABELS",
+            )
+        })
+        .collect()
 }
 
 /// Resolves a project to its id.

@@ -20,19 +20,12 @@ pub(crate) struct Comment {
 
 impl Comment {
     fn from_json(value: Value) -> Self {
-        let said = |place: &str| {
-            value
-                .pointer(place)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
         Self {
-            id: said("/id"),
-            discussion: said("/discussion_id"),
+            id: text::string(&value["id"]),
+            discussion: text::string(&value["discussion_id"]),
             text: text::plain(&value["rich_text"]),
-            author: said("/created_by/id"),
-            created_time: said("/created_time"),
+            author: text::string(&value["created_by"]["id"]),
+            created_time: text::string(&value["created_time"]),
         }
     }
 }
@@ -53,8 +46,9 @@ pub(crate) struct ListComments {
     example = r#"{"page": "59833787-2cf9-4fdf-8782-e53db20768a5"}"#
 )]
 pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
-    let request = API.get("/comments").query("block_id", id(&input.page));
-    let request = request
+    let request = API
+        .get("/comments")
+        .query("block_id", id(&input.page))
         .query("page_size", input.part.limit.clamp(1, 100))
         .query_opt("start_cursor", input.part.cursor);
     list(request, Comment::from_json)

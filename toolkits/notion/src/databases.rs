@@ -117,18 +117,6 @@ pub(crate) fn get_data_source(input: OfSource) -> Result<Table> {
         .path("source", id(&input.data_source))
         .send()?
         .json()?;
-    let column = |(name, property): (&String, &Value)| {
-        let kind = property["type"].as_str().unwrap_or_default().to_owned();
-        let options = property[&kind]["options"].as_array().into_iter().flatten();
-        let options = options
-            .filter_map(|option| option["name"].as_str().map(str::to_owned))
-            .collect();
-        Column {
-            name: name.clone(),
-            kind,
-            options,
-        }
-    };
     Ok(Table {
         id: source["id"].as_str().unwrap_or_default().to_owned(),
         title: text::plain(&source["title"]),
@@ -136,9 +124,24 @@ pub(crate) fn get_data_source(input: OfSource) -> Result<Table> {
             .as_object()
             .into_iter()
             .flatten()
-            .map(column)
+            .map(|(name, property)| column(name, property))
             .collect(),
     })
+}
+
+fn column(name: &str, property: &Value) -> Column {
+    let kind = property["type"].as_str().unwrap_or_default().to_owned();
+    let options = property[&kind]["options"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|option| option["name"].as_str().map(str::to_owned))
+        .collect();
+    Column {
+        name: name.to_owned(),
+        kind,
+        options,
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -246,8 +249,8 @@ fn name() -> String {
 pub(crate) fn create_database(input: NewDatabase) -> Result<Database> {
     let mut properties = Map::from_iter([(input.title_property, json!({ "title": {} }))]);
     for column in input.properties {
-        let kind = json!(column.kind);
-        let kind = kind.as_str().unwrap_or_default();
+        let word = json!(column.kind);
+        let kind = word.as_str().unwrap_or_default();
         let settings = match column.kind {
             Kind::Select | Kind::MultiSelect => {
                 let options: Value = column

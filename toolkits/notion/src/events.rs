@@ -52,20 +52,15 @@ pub(crate) fn page_edited(
         return begin(&config);
     };
     let pages = edited_since(&config, &time)?;
-    let event = |page: Value| {
-        (
-            format!(
-                "{} {}",
-                page["id"].as_str().unwrap_or_default(),
-                time_of(&page)
-            ),
-            Described::from_json(page),
-        )
-    };
+    let next = position(&pages, time);
     // Edits of the last minute are reported again. The platform drops events that were already
     // reported, by their ids.
-    let next = position(&pages, time);
-    Ok(Polled::new(next).events(pages.into_iter().rev().map(event)))
+    let edits = pages.into_iter().rev().map(|page| {
+        let id = page["id"].as_str().unwrap_or_default();
+        let event_id = format!("{id} {}", time_of(&page));
+        (event_id, Described::from_json(page))
+    });
+    Ok(Polled::new(next).events(edits))
 }
 
 /// Fires for each new page, or new entry of a data source, with its properties and without its
@@ -82,16 +77,18 @@ pub(crate) fn page_added(
     let next = position(&pages, time.clone());
     // A page is edited when it is created, so every new page is among the edited ones. A page that
     // is edited again in its first minute is dropped by its id.
-    let is_new = |page: &Value| {
-        page["created_time"]
-            .as_str()
-            .is_some_and(|created| created >= &*time)
-    };
-    let event = |page: Value| {
-        let id = page["id"].as_str().unwrap_or_default().to_owned();
-        (id, Described::from_json(page))
-    };
-    let added = pages.into_iter().rev().filter(is_new).map(event);
+    let added = pages
+        .into_iter()
+        .rev()
+        .filter(|page| {
+            page["created_time"]
+                .as_str()
+                .is_some_and(|created| created >= &*time)
+        })
+        .map(|page| {
+            let id = page["id"].as_str().unwrap_or_default().to_owned();
+            (id, Described::from_json(page))
+        });
     Ok(Polled::new(next).events(added))
 }
 

@@ -22,18 +22,17 @@ pub(crate) struct Found {
 
 impl Found {
     pub(crate) fn from_json(value: Value) -> Self {
-        let said = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-        let kind = said("object");
+        let kind = text::string(&value["object"]);
         let title = if kind == "page" {
             properties::title(&value["properties"])
         } else {
             text::plain(&value["title"])
         };
         Self {
-            id: said("id"),
+            id: text::string(&value["id"]),
             title,
-            url: said("url"),
-            last_edited_time: said("last_edited_time"),
+            url: text::string(&value["url"]),
+            last_edited_time: text::string(&value["last_edited_time"]),
             parent: parent(&value["parent"]),
             kind,
         }

@@ -27,18 +27,11 @@ pub(crate) fn title(properties: &Value) -> String {
 fn value(property: &Value) -> Value {
     let kind = property["type"].as_str().unwrap_or_default();
     let own = &property[kind];
-    let names = |list: &Value, key: &str| -> Value {
-        list.as_array()
-            .into_iter()
-            .flatten()
-            .map(|item| item[key].clone())
-            .collect()
-    };
     match kind {
         "title" | "rich_text" => plain(own).into(),
         "select" | "status" => own["name"].clone(),
-        "multi_select" => names(own, "name"),
-        "relation" => names(own, "id"),
+        "multi_select" => pluck(own, "name"),
+        "relation" => pluck(own, "id"),
         "people" => own.as_array().into_iter().flatten().map(person).collect(),
         "created_by" | "last_edited_by" => person(own),
         "files" => own.as_array().into_iter().flatten().map(file).collect(),
@@ -52,6 +45,15 @@ fn value(property: &Value) -> Value {
         },
         _ => own.clone(),
     }
+}
+
+/// Returns a field of each item of a list.
+fn pluck(list: &Value, key: &str) -> Value {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .map(|item| item[key].clone())
+        .collect()
 }
 
 fn person(person: &Value) -> Value {
@@ -127,9 +129,12 @@ fn property(name: &str, kind: &str, value: &Value) -> Result<Value> {
             );
         }
         ("files", _) => {
-            let file =
-                |url: &str| json!({ "name": url.rsplit('/').next(), "external": { "url": url } });
-            return Ok(json!({ kind: each(name, value, file)? }));
+            let files = each(
+                name,
+                value,
+                |url| json!({ "name": url.rsplit('/').next(), "external": { "url": url } }),
+            )?;
+            return Ok(json!({ kind: files }));
         }
         _ => {
             return Err(ToolError::invalid_input(format!(

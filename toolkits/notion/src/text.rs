@@ -15,6 +15,11 @@ pub(crate) fn plain(rich: &Value) -> String {
         .collect()
 }
 
+/// Returns a JSON string, or an empty one for any other value.
+pub(crate) fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 /// Converts plain text to rich text.
 pub(crate) fn rich(text: &str) -> Value {
     let letters: Vec<char> = text.chars().collect();

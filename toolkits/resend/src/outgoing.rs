@@ -101,11 +101,6 @@ impl TryFrom<Attachment> for Attached {
             filename,
             content_id,
         } = attachment;
-        let named = |filename: Option<String>| {
-            filename.ok_or_else(|| {
-                ToolError::invalid_input("an attachment by `content` or `url` needs a `filename`")
-            })
-        };
         match (file, content, url) {
             (Some(file), None, None) => {
                 let content = Some(BASE64.encode(&file.read(MAX_FILE_BYTES)?));
@@ -137,4 +132,10 @@ impl TryFrom<Attachment> for Attached {
             )),
         }
     }
+}
+
+fn named(filename: Option<String>) -> Result<String> {
+    filename.ok_or_else(|| {
+        ToolError::invalid_input("an attachment by `content` or `url` needs a `filename`")
+    })
 }

@@ -236,7 +236,6 @@ pub(crate) fn download_file(input: FileId) -> Result<Downloaded> {
         ));
     };
     let response = http::get(&url).into_file().send()?;
-    let is_page = |media_type: &str| media_type.starts_with("text/html");
     // Without permission, Slack redirects to its sign-in page.
     if response.header("content-type").is_some_and(is_page)
         && !file.mimetype.as_deref().is_some_and(is_page)
@@ -253,4 +252,8 @@ pub(crate) fn download_file(input: FileId) -> Result<Downloaded> {
         downloaded.media_type = mimetype;
     }
     Ok(Downloaded { file: downloaded })
+}
+
+fn is_page(media_type: &str) -> bool {
+    media_type.starts_with("text/html")
 }

@@ -213,10 +213,11 @@ pub(crate) struct Between {
 
 impl Between {
     fn fill(&self, request: Request) -> Result<Request> {
-        let moment = |text: &Option<String>| text.as_deref().map(time::moment).transpose();
+        let oldest = self.after.as_deref().map(time::moment).transpose()?;
+        let latest = self.before.as_deref().map(time::moment).transpose()?;
         Ok(request
-            .query_opt("oldest", moment(&self.after)?)
-            .query_opt("latest", moment(&self.before)?))
+            .query_opt("oldest", oldest)
+            .query_opt("latest", latest))
     }
 }
 

@@ -108,8 +108,7 @@ pub(crate) fn search_messages(input: Search) -> Result<Found> {
     let request = API
         .get("/search.messages")
         .query("query", &input.query)
-        .query("sort", sort);
-    let request = request
+        .query("sort", sort)
         .query("count", input.limit.clamp(1, 100))
         .query("page", input.page.clamp(1, 100));
     let SearchResponse {

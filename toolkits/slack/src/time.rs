@@ -27,8 +27,10 @@ pub(crate) fn seconds(text: &str) -> Result<i64> {
 
 /// Converts a position in a channel, the `ts` of a message or RFC 3339, to Slack's format.
 pub(crate) fn moment(text: &str) -> Result<String> {
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if text.split('.').all(digits) {
+    let is_timestamp = text
+        .split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_timestamp {
         Ok(text.to_owned())
     } else {
         Ok(seconds(text)?.to_string())

@@ -350,11 +350,11 @@ impl Response {
         };
         let id = files
             .create(&name, &media_type)
-            .and_then(|id| files.append(&id, &body.bytes()).map(|_| id));
-        let id = id.map_err(|full| http::Error {
-            kind: "limit".to_owned(),
-            message: full.message,
-        })?;
+            .and_then(|id| files.append(&id, &body.bytes()).map(|_| id))
+            .map_err(|full| http::Error {
+                kind: "limit".to_owned(),
+                message: full.message,
+            })?;
         Ok(http::Response {
             status,
             headers,

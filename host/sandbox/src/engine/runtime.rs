@@ -170,12 +170,12 @@ fn pooled(settings: &Settings) -> Result<Engine> {
         .min(MAX_WARM_SLOTS)
         .min(u32::try_from(budget / least).unwrap_or(u32::MAX))
         .max(1);
-    let keep = if scan {
+    let keep_bytes = if scan {
         (budget / u64::from(warm)).clamp(MIN_KEEP_WITH_SCAN, MAX_KEEP_WITH_SCAN)
     } else {
         KEEP_WITHOUT_SCAN
     };
-    let keep = usize::try_from(keep)?;
+    let keep = usize::try_from(keep_bytes)?;
     pool(live, warm, keep, scan).or_else(|_| pool(live, live.min(warm), keep, scan))
 }
 

@@ -73,7 +73,7 @@ fn read(
     }
     let mut rest: &[u8] = memory::range(memory, place, length)?;
     let method = field(&mut rest)?;
-    let function = field(&mut rest)?;
+    let name = field(&mut rest)?;
     let headers = number(&mut rest)?.min(MAX_HEADERS);
     for _ in 0..2 * headers {
         field(&mut rest)?;
@@ -82,7 +82,7 @@ fn read(
     if method != CALL_METHOD {
         return Ok(None);
     }
-    let function = std::str::from_utf8(function).map_err(|_| Errno::ILSEQ)?;
+    let function = std::str::from_utf8(name).map_err(|_| Errno::ILSEQ)?;
     Ok(Some((function.to_owned(), Bytes::copy_from_slice(input))))
 }
 
@@ -120,10 +120,10 @@ async fn call(
         .preparation
         .take_if(|preparation| preparation.ended_by == function);
     let host = state.host.clone();
-    let task = state
+    let call = state
         .threads
         .spawn(async move { host.call(&function, input).await });
-    let mut task = AbortOnDrop(task);
+    let mut task = AbortOnDrop(call);
     let output = (&mut task.0)
         .await
         .map_err(|broken| format!("the host failed: {broken}"))??;

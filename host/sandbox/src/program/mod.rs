@@ -245,8 +245,8 @@ impl Programs {
         let program = self
             .linker
             .instantiate_pre(&module)
+            .map(Arc::new)
             .map_err(|cause| unusable(&format!("{cause:#}")))?;
-        let program = Arc::new(program);
         *self.loaded.lock() = Some((digest, program.clone()));
         Ok(program)
     }

@@ -84,17 +84,17 @@ impl Redactor {
         for value in &values {
             first_bytes[usize::from(value.as_bytes()[0])] = true;
         }
-        let mut fixed: Vec<Zeroizing<Vec<u8>>> = values
+        let mut spellings: Vec<Zeroizing<Vec<u8>>> = values
             .iter()
             .flat_map(|value| fixed_spellings(value))
             .collect();
-        fixed.sort_unstable_by(|one, other| one.as_slice().cmp(other.as_slice()));
-        fixed.dedup_by(|one, other| one.as_slice() == other.as_slice());
+        spellings.sort_unstable_by(|one, other| one.as_slice().cmp(other.as_slice()));
+        spellings.dedup_by(|one, other| one.as_slice() == other.as_slice());
         // The memory of this kind is proportional to the patterns.
         let fixed = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(fixed.iter().map(|pattern| pattern.as_slice()))
+            .build(spellings.iter().map(|pattern| pattern.as_slice()))
             .ok();
         let mut secrets: Vec<_> = values
             .iter()

@@ -56,8 +56,9 @@ impl Meter {
     /// Counts the time of a poll that no tick has found yet, at most one tick. Most of a longer
     /// time went to other threads.
     fn count_unwatched(&self, now: u64) {
-        let nanos = now.saturating_sub(self.since.load(Relaxed));
-        let nanos = nanos.min(TICK_INTERVAL.as_nanos() as u64);
+        let nanos = now
+            .saturating_sub(self.since.load(Relaxed))
+            .min(TICK_INTERVAL.as_nanos() as u64);
         self.used.fetch_add(nanos, Relaxed);
     }
 
@@ -105,7 +106,7 @@ impl Meter {
         self.watched.store(false, Relaxed);
         let begun = now(ClockId::Monotonic);
         self.since.store(begun, Relaxed);
-        let used = self.used.load(Relaxed);
+        let used_before = self.used.load(Relaxed);
         let ready = self.ready.swap(0, Relaxed);
         if ready > 0 {
             self.held_up.fetch_add(begun.saturating_sub(ready), Relaxed);
@@ -117,7 +118,7 @@ impl Meter {
         } else {
             self.count_unwatched(ended);
         }
-        let used = self.used.load(Relaxed).saturating_sub(used);
+        let used = self.used.load(Relaxed).saturating_sub(used_before);
         let took = ended.saturating_sub(begun);
         self.held_up.fetch_add(took.saturating_sub(used), Relaxed);
         polled

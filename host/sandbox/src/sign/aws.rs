@@ -66,13 +66,17 @@ pub(super) fn sign(
         .map(|(name, value)| format!("{name}:{value}\n"))
         .collect();
     let method = &request.method;
-    let path = request.url.path();
+    let sent_path = request.url.path();
     let query = request.url.query().unwrap_or_default();
     // All services except S3 sign the path encoded once more than it is sent.
     let path = if is_s3 {
-        path.to_owned()
+        sent_path.to_owned()
     } else {
-        path.split('/').map(percent).collect::<Vec<_>>().join("/")
+        sent_path
+            .split('/')
+            .map(percent)
+            .collect::<Vec<_>>()
+            .join("/")
     };
     let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
     let day = &time[..8];
@@ -127,11 +131,11 @@ fn respell(request: &mut net::Request, is_s3: bool) {
         .map(|(name, value)| (percent(&name), percent(&value)))
         .collect();
     pairs.sort_unstable();
-    let pairs: Vec<_> = pairs
+    let query: Vec<_> = pairs
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    url.set_query((!pairs.is_empty()).then(|| pairs.join("&")).as_deref());
+    url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
 }
 
 fn joined_values(request: &net::Request, name: &HeaderName) -> String {

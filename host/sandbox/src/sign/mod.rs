@@ -210,8 +210,8 @@ pub fn digest(digest: Digest, arguments: &[String]) -> Option<String> {
 /// Computes an HMAC (RFC 2104).
 fn hmac(hash: Hash, key: &[u8], text: &[u8]) -> Result<Vec<u8>, SigningError> {
     fn compute<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Result<Vec<u8>, SigningError> {
-        let mac = <M as KeyInit>::new_from_slice(key);
-        let mut mac = mac.map_err(|_| SigningError("its key cannot be used".to_owned()))?;
+        let mut mac = <M as KeyInit>::new_from_slice(key)
+            .map_err(|_| SigningError("its key cannot be used".to_owned()))?;
         mac.update(text);
         Ok(mac.finalize().into_bytes().to_vec())
     }

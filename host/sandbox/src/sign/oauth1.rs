@@ -102,7 +102,7 @@ fn signature_base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
             .map(|(name, value)| (percent(name), percent(value))),
     );
     parameters.sort_unstable();
-    let parameters: Vec<_> = parameters
+    let pairs: Vec<_> = parameters
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
@@ -110,7 +110,7 @@ fn signature_base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
         "{}&{}&{}",
         request.method,
         percent(&base_string_uri(&request.url)),
-        percent(&parameters.join("&"))
+        percent(&pairs.join("&"))
     )
 }
 

@@ -66,14 +66,13 @@ pub(super) fn sign(
 /// Removes an earlier signature from the URL.
 fn remove_signature(signing: &Signing, request: &mut net::Request) {
     let names = signing.query_names();
-    let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
-    if request.url.query_pairs().any(|(name, _)| is_ours(&name)) {
-        let kept: Vec<_> = request
-            .url
-            .query_pairs()
-            .into_owned()
-            .filter(|(name, _)| !is_ours(name))
-            .collect();
+    let kept: Vec<_> = request
+        .url
+        .query_pairs()
+        .into_owned()
+        .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
+        .collect();
+    if kept.len() < request.url.query_pairs().count() {
         request.url.query_pairs_mut().clear().extend_pairs(kept);
     }
 }

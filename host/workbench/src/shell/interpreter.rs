@@ -161,8 +161,11 @@ async fn changes(
                 FileType::Directory => folders.push(path),
                 FileType::File => {
                     let content = files.read_file(&path).await.map_err(io::Error::other)?;
-                    let relative = path.strip_prefix(FILES_FOLDER).map_err(io::Error::other)?;
-                    let relative = relative.to_string_lossy().into_owned();
+                    let relative = path
+                        .strip_prefix(FILES_FOLDER)
+                        .map_err(io::Error::other)?
+                        .to_string_lossy()
+                        .into_owned();
                     let changed = before
                         .remove(&relative)
                         .is_none_or(|bytes| bytes != content);

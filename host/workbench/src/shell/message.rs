@@ -66,8 +66,10 @@ impl Request {
 
     pub(super) fn decode(message: Bytes) -> io::Result<Self> {
         let (head, mut rest) = decode::<RequestHead>(message)?;
-        let files = head.files.into_iter();
-        let files = files.map(|(path, size)| Ok((path, take(&mut rest, size)?)));
+        let files = head
+            .files
+            .into_iter()
+            .map(|(path, size)| Ok((path, take(&mut rest, size)?)));
         Ok(Self {
             command: head.command,
             files: files.collect::<io::Result<_>>()?,
@@ -122,9 +124,9 @@ fn encode<'a>(head: &impl Serialize, parts: impl Iterator<Item = &'a Bytes>) -> 
 }
 
 fn decode<T: DeserializeOwned>(mut message: Bytes) -> io::Result<(T, Bytes)> {
-    let length = take(&mut message, LENGTH_BYTES)?;
+    let prefix = take(&mut message, LENGTH_BYTES)?;
     let mut number = [0; LENGTH_BYTES];
-    number.copy_from_slice(&length);
+    number.copy_from_slice(&prefix);
     let length = usize::try_from(u64::from_le_bytes(number)).map_err(io::Error::other)?;
     let head = take(&mut message, length)?;
     Ok((serde_json::from_slice(&head)?, message))

@@ -69,9 +69,9 @@ impl ObservedResult {
         if self.fits(&file.case) {
             return Ok(None);
         }
-        let text = std::fs::read(&file.file)
+        let content = std::fs::read(&file.file)
             .with_context(|| format!("cannot read {}", file.file.display()))?;
-        let old: Value = serde_json::from_slice(&text)
+        let old: Value = serde_json::from_slice(&content)
             .with_context(|| format!("{} is not JSON", file.file.display()))?;
         let mut new = old.clone();
         self.rewrite(&file.case, &mut new);

@@ -218,11 +218,10 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
 
 fn respond(given: &GivenResponse) -> Response {
     let (headers, body) = given.parts();
-    let builder = Response::builder().status(given.status);
-    let builder = headers.into_iter().fold(builder, |builder, (name, value)| {
-        builder.header(name, value)
-    });
-    builder
+    let start = Response::builder().status(given.status);
+    headers
+        .into_iter()
+        .fold(start, |builder, (name, value)| builder.header(name, value))
         .body(body.into())
         .unwrap_or_else(|_| plain(500, "the response of the case is not a valid HTTP response"))
 }

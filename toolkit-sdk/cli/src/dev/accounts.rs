@@ -63,12 +63,12 @@ fn find<'m>(options: &Dev, schemes: &'m [AuthScheme]) -> Result<Option<(&'m Auth
 
 async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) -> Result<String> {
     let mode = scheme.mode.as_str();
-    let config = json!({
+    let request = json!({
         "toolkit": { "slug": toolkit },
         "auth_config": { "type": "use_custom_auth", "authScheme": mode, "credentials": {} },
     });
     let config = api
-        .ask(Method::POST, "/auth_configs", Some(&config))
+        .ask(Method::POST, "/auth_configs", Some(&request))
         .await?
         .context("the server does not have the toolkit")?;
     let account = json!({

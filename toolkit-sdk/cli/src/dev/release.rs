@@ -54,11 +54,15 @@ impl<'d> Releases<'d> {
                 ..last.clone()
             });
         }
-        let last = match last {
+        let last_version = match last {
             Some(last) => Some(last.manifest.version.clone()),
             None => self.newest(&manifest.slug).await?,
         };
-        if let Some(next) = last.as_ref().map(publish::next_version).transpose()? {
+        if let Some(next) = last_version
+            .as_ref()
+            .map(publish::next_version)
+            .transpose()?
+        {
             manifest.version = next.max(manifest.version);
         }
         self.publish(code, &mut manifest).await?;

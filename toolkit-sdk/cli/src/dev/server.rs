@@ -194,12 +194,12 @@ async fn start(options: &Dev, console: Console) -> Result<Server> {
     let log = process.stderr.take().context("the server has no log")?;
     let mut log_task = JoinSet::new();
     log_task.spawn(read_log(log, console));
-    let output = process
+    let stdout = process
         .stdout
         .take()
         .context("the server has no standard output")?;
     let mut first = String::new();
-    let mut output = BufReader::new(output);
+    let mut output = BufReader::new(stdout);
     let read = timeout(START_TIMEOUT, output.read_line(&mut first)).await;
     read.map_err(|_| {
         anyhow!(

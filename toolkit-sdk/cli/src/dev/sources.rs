@@ -108,9 +108,9 @@ impl Sources {
         }
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let name = entry.file_name();
             let path = entry.path();
-            let name = name.to_string_lossy();
+            let file_name = entry.file_name();
+            let name = file_name.to_string_lossy();
             if name.starts_with('.') || name.ends_with('~') {
                 continue;
             }

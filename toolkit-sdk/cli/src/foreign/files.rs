@@ -217,8 +217,8 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
+        let file_name = entry.file_name();
+        let name = file_name.to_string_lossy();
         if name.starts_with('.') || IGNORED_FOLDERS.contains(&&*name) {
             continue;
         }

@@ -101,10 +101,10 @@ impl Source {
             .with_context(|| format!("cannot read {place}"))?;
         let kept = folder.join(WORK_FOLDER);
         let stamp = files::digest(&folder, self.language)?;
-        let component = kept.join("component.wasm");
+        let component_file = kept.join("component.wasm");
         let stamped = kept.join("component.from");
         let fresh = match fs::read_to_string(&stamped) {
-            Ok(last) if last == stamp => fs::read(&component).ok(),
+            Ok(last) if last == stamp => fs::read(&component_file).ok(),
             _ => None,
         };
         let component = match fresh {
@@ -122,8 +122,8 @@ impl Source {
                     stub_imports::stub_imports(&bytes, ENTRY_INTERFACE, is_import_provided)?;
                 fs::remove_file(&raw)
                     .with_context(|| format!("cannot remove {}", raw.display()))?;
-                fs::write(&component, &closed)
-                    .with_context(|| format!("cannot write {}", component.display()))?;
+                fs::write(&component_file, &closed)
+                    .with_context(|| format!("cannot write {}", component_file.display()))?;
                 fs::write(&stamped, stamp)
                     .with_context(|| format!("cannot write {}", stamped.display()))?;
                 closed

@@ -67,8 +67,8 @@ fn sources() -> [files::File; 3] {
 
 /// Returns a digest of the crate and of the SDK.
 fn digest() -> String {
-    let files = sources();
-    let files = files.iter().chain(sdk::LIBRARY_FILES);
+    let sources = sources();
+    let files = sources.iter().chain(sdk::LIBRARY_FILES);
     files::digest_of(files.map(|(path, text)| (*path, text.as_bytes())))
 }
 

@@ -293,16 +293,16 @@ fn is_required(member: &Value, method: &Method, schema: &str) -> bool {
 }
 
 fn takes(upload: &MediaUpload) -> String {
-    let kinds: Vec<&str> = upload
+    let types: Vec<&str> = upload
         .accept
         .iter()
         .map(String::as_str)
         .filter(|kind| *kind != "*/*")
         .collect();
-    let kinds = if kinds.is_empty() {
+    let kinds = if types.is_empty() {
         String::new()
     } else {
-        format!(" Media types: {}.", kinds.join(", "))
+        format!(" Media types: {}.", types.join(", "))
     };
     let size = if upload.max_size.is_empty() {
         String::new()

@@ -106,21 +106,17 @@ fn kind(ty: Type) -> Option<(String, model::Type)> {
         .into_iter()
         .map(field)
         .collect::<Option<Vec<_>>>()?;
-    let possible = || {
-        ty.possible_types
-            .into_iter()
-            .flatten()
-            .map(|named| named.name)
-            .collect()
-    };
+    let possible: Vec<String> = ty
+        .possible_types
+        .into_iter()
+        .flatten()
+        .map(|named| named.name)
+        .collect();
     let kind = match ty.kind.as_str() {
         "SCALAR" => Kind::Scalar,
         "OBJECT" => Kind::Object(fields),
-        "INTERFACE" => Kind::Interface {
-            fields,
-            possible: possible(),
-        },
-        "UNION" => Kind::Union(possible()),
+        "INTERFACE" => Kind::Interface { fields, possible },
+        "UNION" => Kind::Union(possible),
         "ENUM" => Kind::Enum(
             ty.enum_values
                 .unwrap_or_default()

@@ -92,12 +92,9 @@ pub(super) fn detect(
     let link = response["headers"]
         .as_object()
         .is_some_and(|headers| headers.keys().any(|it| it.eq_ignore_ascii_case("link")));
-    let next = if link {
-        Some(Next::Link)
-    } else {
-        by_cursor(made, &page, flat)
-    };
-    let next = next
+    let by_link = link.then_some(Next::Link);
+    let next = by_link
+        .or_else(|| by_cursor(made, &page, flat))
         .or_else(|| by_url(&page, flat))
         .or_else(|| by_number(made));
     Some(Pages {

@@ -391,26 +391,30 @@ fn target(kind: &Kind) -> Option<String> {
 /// Returns the authorization code flow if both of its URLs can be used.
 fn flow_of(about: &Value) -> Option<Kind> {
     let flow = &about["flows"]["authorizationCode"];
-    let address = |name: &str| {
-        let url = flow[name].as_str()?.trim();
-        let host = url
-            .strip_prefix("https://")?
-            .split(['/', '?', ':'])
-            .next()?;
-        let plain = !url.contains(['#', '\\', ' ', '@', '{', '}'])
-            && manifest::host_problem(host).is_none();
-        plain.then(|| url.to_owned())
-    };
     Some(Kind::Flow(
-        address("authorizationUrl")?,
-        address("tokenUrl")?,
+        address(&flow["authorizationUrl"])?,
+        address(&flow["tokenUrl"])?,
     ))
 }
 
+fn address(value: &Value) -> Option<String> {
+    let url = value.as_str()?.trim();
+    let host = url
+        .strip_prefix("https://")?
+        .split(['/', '?', ':'])
+        .next()?;
+    let plain =
+        !url.contains(['#', '\\', ' ', '@', '{', '}']) && manifest::host_problem(host).is_none();
+    plain.then(|| url.to_owned())
+}
+
+fn word(value: &Value) -> String {
+    parse::text(value).trim().to_ascii_lowercase()
+}
+
 fn kind(about: &Value) -> Kind {
-    let word = |name: &str| parse::text(&about[name]).trim().to_ascii_lowercase();
-    let help = word("description");
-    match word("type").as_str() {
+    let help = word(&about["description"]);
+    match word(&about["type"]).as_str() {
         _ if about
             .get("x-amazon-apigateway-authtype")
             .and_then(Value::as_str)
@@ -431,7 +435,7 @@ fn kind(about: &Value) -> Kind {
                     text::line(&name, 80)
                 ));
             }
-            match word("in").as_str() {
+            match word(&about["in"]).as_str() {
                 "header"
                     if name.eq_ignore_ascii_case("authorization") && help.contains("bearer") =>
                 {
@@ -443,7 +447,7 @@ fn kind(about: &Value) -> Kind {
                 other => Kind::Unknown(format!("a key in `{}`", text::line(other, 40))),
             }
         }
-        "http" => match word("scheme").as_str() {
+        "http" => match word(&about["scheme"]).as_str() {
             "bearer" => Kind::Bearer,
             "basic" => Kind::Basic,
             other => Kind::Unknown(format!("the HTTP scheme `{}`", text::line(other, 40))),

@@ -38,11 +38,11 @@ impl Change {
         hints.idempotent = self.hints.idempotent.unwrap_or(hints.idempotent);
         hints.open_world = self.hints.open_world.unwrap_or(hints.open_world);
         operation.examples.extend(self.examples.iter().cloned());
-        let hidden = Argument {
+        let hiding = Argument {
             hide: true,
             ..Argument::default()
         };
-        let hidden = self.hide.iter().map(|name| (name, &hidden));
+        let hidden = self.hide.iter().map(|name| (name, &hiding));
         for (name, change) in hidden.chain(&self.arguments) {
             if !argument(operation, name, change, shared) {
                 problems.push(format!("`{}` has no argument `{name}`", operation.id));

@@ -5,11 +5,11 @@
 
 /// Returns true if a string matches a pattern, where `*` matches any characters.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
         return false;
     };
-    let parts: Vec<&str> = parts.collect();
+    let parts: Vec<&str> = pieces.collect();
     let Some((last, middle)) = parts.split_last() else {
         return rest.is_empty();
     };

@@ -85,7 +85,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
 /// Reports a new field. Accounts that are already connected have no value for it.
 fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
     let mark = format!("{{{}}}", field.name);
-    let used = scheme.request.iter().any(|placement| {
+    let placed = scheme.request.iter().any(|placement| {
         let values: &[&String] = match placement {
             Placement::Header { value, .. }
             | Placement::Query { value, .. }
@@ -99,7 +99,7 @@ fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
         .iter()
         .flat_map(Sign::templates)
         .any(|(_, template)| template.contains(&mark));
-    let used = used || signs;
+    let used = placed || signs;
     match (field.optional, field.default.is_some() && !used) {
         (true, _) => report.add(&field.name, "is new and may be left empty".to_owned(), &[]),
         (_, true) => report.add(&field.name, "is new and has a default".to_owned(), &[]),

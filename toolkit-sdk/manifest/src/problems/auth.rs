@@ -268,9 +268,8 @@ fn check_certificate<'a>(scheme: &'a AuthScheme, report: &mut Report) -> Vec<&'a
     let Some(ClientCertificate { certificate, key }) = &scheme.client_certificate else {
         return Vec::new();
     };
-    let field = |name: &str| scheme.fields.iter().find(|field| field.name == name);
     for (place, name) in [("certificate", certificate), ("key", key)] {
-        match field(name) {
+        match scheme.fields.iter().find(|field| field.name == *name) {
             None => report
                 .at(place)
                 .add(format_args!("`{name}` is not a field of this scheme")),

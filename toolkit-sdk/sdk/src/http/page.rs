@@ -151,9 +151,8 @@ impl<T: DeserializeOwned> Iterator for Items<T> {
             }
         }
         self.left -= 1;
-        let item = self.page.pop_front()?;
-        let item = serde_json::from_value(item);
-        Some(item.map_err(|error| {
+        let value = self.page.pop_front()?;
+        Some(serde_json::from_value(value).map_err(|error| {
             ToolError::upstream(format!(
                 "an item of the list has an unexpected form: {error}"
             ))

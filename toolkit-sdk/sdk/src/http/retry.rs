@@ -56,12 +56,12 @@ fn read(value: &str, now_ms: u64) -> Option<Duration> {
 
 fn number_of_seconds(number: f64, now_ms: u64) -> Option<Duration> {
     let now = Duration::from_millis(now_ms);
-    let at = if number >= 1e12 {
+    let parsed = if number >= 1e12 {
         Duration::try_from_secs_f64(number / 1000.0)
     } else {
         Duration::try_from_secs_f64(number)
     };
-    let at = at.ok()?;
+    let at = parsed.ok()?;
     Some(if number >= 1e9 {
         at.saturating_sub(now)
     } else {

@@ -61,17 +61,17 @@ pub(super) fn read(
                 .for_each(|place| put(told, place, page.pointer(place).cloned())),
         }
     }
-    let mut told = told.unwrap_or_default();
+    let mut output = told.unwrap_or_default();
     if items.len() > wanted {
         items.truncate(wanted);
-        goes_on(&pages.next).for_each(|place| put(&mut told, place, None));
+        goes_on(&pages.next).for_each(|place| put(&mut output, place, None));
     }
-    let items = Value::Array(items);
-    match told.pointer_mut(&pages.items) {
-        Some(list) if !pages.items.is_empty() => *list = items,
-        _ => told = Value::Object(Map::from_iter([("items".to_owned(), items)])),
+    let all = Value::Array(items);
+    match output.pointer_mut(&pages.items) {
+        Some(list) if !pages.items.is_empty() => *list = all,
+        _ => output = Value::Object(Map::from_iter([("items".to_owned(), all)])),
     }
-    written(&told)
+    written(&output)
 }
 
 /// Returns the JSON pointers to the continuation in a page.

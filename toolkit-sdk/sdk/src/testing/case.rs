@@ -65,12 +65,12 @@ pub(super) fn run_file(toolkit: &Toolkit, file: &Path) -> Result<(), String> {
 /// # Errors
 /// A description of the problem.
 pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
+    let caught = catch_unwind(AssertUnwindSafe(|| {
         scripted(toolkit, name, case)
             .run(|| run(toolkit, name, case))
             .0
     }));
-    let outcome = outcome.map_err(|panic| {
+    let outcome = caught.map_err(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .map(String::as_str)
@@ -161,7 +161,7 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
     }
     match &trigger.source {
         rt::Source::Poll(_) => {
-            let cursor = case
+            let cursor_before = case
                 .cursor
                 .as_ref()
                 .map(Value::to_string)
@@ -170,7 +170,7 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
                 toolkit,
                 &slug(toolkit, trigger.suffix),
                 &arguments,
-                cursor.as_bytes(),
+                cursor_before.as_bytes(),
             )?;
             let cursor: Value = serde_json::from_slice(&polled.cursor)?;
             Ok(json!({ "events": events(polled.events)?, "cursor": cursor, "more": polled.more }))

@@ -204,11 +204,10 @@ impl Survey {
     }
 
     pub(super) fn finish(mut self) -> Self {
-        let over = self
+        let over: Vec<_> = self
             .limits()
             .into_iter()
-            .filter(|(count, limit, _)| count > limit);
-        let over: Vec<_> = over
+            .filter(|(count, limit, _)| count > limit)
             .map(|(_, limit, what)| format!("it has more than {limit} {what}"))
             .collect();
         // Reading stops when a count exceeds its limit, so the export may come later.

@@ -47,8 +47,10 @@ pub(super) async fn poll(
         if state.preparation.is_some() {
             return Err(Errno::NOTSUP);
         }
-        let left = state.meter.extended_deadline(state.deadline);
-        let left = left.saturating_duration_since(std::time::Instant::now());
+        let left = state
+            .meter
+            .extended_deadline(state.deadline)
+            .saturating_duration_since(std::time::Instant::now());
         tokio::time::sleep(wait.min(left + WAIT_PAST_DEADLINE)).await;
     }
     let done: Vec<_> = awaited.iter().filter(|it| it.wait <= wait).collect();

@@ -40,20 +40,19 @@ pub(crate) async fn send_proxy_request(
     let running = scopeguard::guard(Observer::new(Instant::now(), limits), |observer| {
         on_cancel(observer.outcome(Err(failure::cancelled())));
     });
-    let given = request.body.map(|bytes| File {
+    let body_file = request.body.map(|bytes| File {
         id: BODY_FILE_ID.into(),
         name: BODY_FILE_ID.into(),
         media_type: String::new(),
         bytes,
     });
-    let body = if given.is_some() {
+    let body = if body_file.is_some() {
         Body::Content(Content::Blob(BODY_FILE_ID.into()))
     } else {
         Body::Empty
     };
-    let given = given.into_iter().collect();
     let memory = node.memory.reserve(&request.tenant);
-    let files = Files::new(given, None, memory, limits);
+    let files = Files::new(body_file.into_iter().collect(), None, memory, limits);
     let parts = OutgoingParts {
         node: node.clone(),
         tenant: request.tenant,
@@ -79,9 +78,9 @@ pub(crate) async fn send_proxy_request(
         let message = format!("`{name}` is set by the host and was removed from the request");
         running.trace.log(Level::Warn, &message);
     }
-    let sent = Arc::new(outgoing).send(guest_request, files.clone(), limits.wall);
+    let sending = Arc::new(outgoing).send(guest_request, files.clone(), limits.wall);
     let all = limits.wall + OVERHEAD_TIMEOUT;
-    let sent = timeout(all, sent).await.unwrap_or_else(|_| {
+    let sent = timeout(all, sending).await.unwrap_or_else(|_| {
         Err(error(
             "timeout",
             format!("the whole request exceeded its timeout of {all:?}; try again later"),
@@ -93,15 +92,15 @@ pub(crate) async fn send_proxy_request(
         Err(error) => return observer.outcome(Err(failure::from_request_error(error))),
     };
     // The one created file is the response body, even if the request was retried.
-    let body = files.take_created().pop().map(|file| file.bytes);
-    let response = ProxyResponse {
+    let response_body = files.take_created().pop().map(|file| file.bytes);
+    let returned = ProxyResponse {
         status: response.status,
         headers: response.headers,
-        body: body.unwrap_or_default(),
+        body: response_body.unwrap_or_default(),
     };
     Outcome {
         memory: files.take_memory(),
-        ..observer.outcome(Ok(response))
+        ..observer.outcome(Ok(returned))
     }
 }
 
@@ -117,12 +116,10 @@ impl Outgoing {
             .as_deref()
             .map(credential::header_names)
             .unwrap_or_default();
-        let is_ours = |name: &str| {
-            manifest::is_platform_header(name) || filled_names.contains(&name.to_ascii_lowercase())
-        };
         let mut removed: Vec<String> = Vec::new();
         request.headers.retain(|(name, _)| {
-            let ours = is_ours(name);
+            let ours = manifest::is_platform_header(name)
+                || filled_names.contains(&name.to_ascii_lowercase());
             if ours {
                 removed.push(crate::trace::cut(name, 100).to_owned());
             }
@@ -132,13 +129,12 @@ impl Outgoing {
             && let Ok(mut url) = Url::parse(&request.url)
         {
             let names = credential::query_names(credential);
-            let is_ours = |given: &str| names.iter().any(|name| given.eq_ignore_ascii_case(name));
-            if url.query_pairs().any(|(name, _)| is_ours(&name)) {
-                let kept: Vec<_> = url
-                    .query_pairs()
-                    .into_owned()
-                    .filter(|(name, _)| !is_ours(name))
-                    .collect();
+            let kept: Vec<_> = url
+                .query_pairs()
+                .into_owned()
+                .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
+                .collect();
+            if kept.len() < url.query_pairs().count() {
                 url.query_pairs_mut().clear().extend_pairs(kept);
                 request.url = url.into();
                 removed.extend(names.into_iter().map(str::to_owned));

@@ -55,7 +55,7 @@ impl Outgoing {
             return Ok(());
         }
         let bytes: usize = known.iter().map(|secret| secret.expose().len()).sum();
-        let redactor = if known.len() > MAX_CALL_SECRETS || bytes > MAX_CALL_SECRET_BYTES {
+        let built = if known.len() > MAX_CALL_SECRETS || bytes > MAX_CALL_SECRET_BYTES {
             Err("its secrets are too many or too long to be removed from responses")
         } else if bytes <= MAX_INLINE_SECRET_BYTES {
             Ok(Redactor::new(known.iter()))
@@ -64,7 +64,7 @@ impl Outgoing {
             let prepared = tokio::task::spawn_blocking(move || Redactor::new(&all)).await;
             prepared.map_err(|_| "the removal of its secrets could not be prepared")
         };
-        let redactor = redactor.and_then(|redactor| {
+        let redactor = built.and_then(|redactor| {
             self.redactor_memory.release();
             let fits = self.redactor_memory.try_grow(redactor.memory());
             fits.map(|()| redactor)
@@ -226,8 +226,8 @@ fn file_name(answer: &net::Response) -> String {
     given.unwrap_or_else(|| {
         let segments = answer.url.path_segments();
         let last = segments.and_then(|mut segments| segments.next_back());
-        let last = percent_decode_str(last.unwrap_or_default()).decode_utf8_lossy();
-        manifest::disposition::base_name(&last).unwrap_or_default()
+        let name = percent_decode_str(last.unwrap_or_default()).decode_utf8_lossy();
+        manifest::disposition::base_name(&name).unwrap_or_default()
     })
 }
 

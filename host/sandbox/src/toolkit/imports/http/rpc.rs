@@ -71,7 +71,8 @@ impl BodyReader for ResponseStream {
         for reply in messages.iter().filter_map(rpc::reply) {
             let _ = self.replies.try_send(reply);
         }
-        let mut messages = messages.iter();
-        messages.any(|message| rpc::is_response(message, &self.id))
+        messages
+            .iter()
+            .any(|message| rpc::is_response(message, &self.id))
     }
 }
