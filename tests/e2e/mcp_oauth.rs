@@ -319,7 +319,7 @@ async fn page_shows_invisible_characters_of_addresses() {
         let page = String::from_utf8_lossy(&page.bytes);
         assert!(page.contains(shown), "{page}");
         assert!(
-            !page.contains(|c: char| matches!(c, '\u{202e}' | '\u{2800}' | '\u{fe0f}')),
+            !page.contains(['\u{202e}', '\u{2800}', '\u{fe0f}']),
             "{page}"
         );
     }

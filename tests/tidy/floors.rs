@@ -252,7 +252,7 @@ impl Reader<'_> {
                 && !self
                     .modules
                     .files
-                    .contains_key(&[&self.file[..], &[local.clone()]].concat())
+                    .contains_key(&[&self.file[..], std::slice::from_ref(&local)].concat())
             {
                 self.imports.insert(local, path);
             }

@@ -76,7 +76,7 @@ fn plain(text: &str) -> String {
 /// Keeps the words that fit, and appends a hash of the whole.
 fn hashed(slug: &str, whole: &str) -> String {
     let max_length = MAX_SLUG_BYTES - HASH_CHARS - 1;
-    let kept = match slug.get(..room) {
+    let kept = match slug.get(..max_length) {
         Some(kept) if slug.len() > max_length => {
             kept.rsplit_once('_').map_or(kept, |(words, _)| words)
         }

@@ -38,6 +38,7 @@ use crate::{
     http::{Server, listen},
     mcp, memory, metrics,
     open::{self, Opened, Stop},
+    router,
     telemetry::Exporter,
     terminal::Terminal,
 };

@@ -53,7 +53,7 @@ use self::{
     messages::Body,
 };
 pub(crate) use self::{
-    address::{resource, target},
+    address::target,
     descriptions::MAX_DESCRIPTION_BYTES,
     listing::MAX_PAGE_BYTES,
     messages::MAX_BATCH_MESSAGES,
@@ -63,7 +63,7 @@ pub(crate) use self::{
 };
 use crate::http::{
     ApiResult, Path, ProjectKey, Server, body, context::operation, operation::Permission,
-    request_id,
+    request_id, sessions,
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.

@@ -296,7 +296,10 @@ impl Planner<'_> {
         for (_, key) in gone {
             self.changes.remove(key, id.as_bytes());
         }
-        for (_, key) in new_claims.into_iter().filter(|(_, key)| !has(&kept, key)) {
+        for (_, key) in new_claims
+            .into_iter()
+            .filter(|(_, key)| !contains_key(&kept, key))
+        {
             self.changes.put(key, id.as_bytes(), None);
         }
         Ok(())

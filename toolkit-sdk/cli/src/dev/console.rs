@@ -259,8 +259,8 @@ fn details(data: &Value) -> Vec<String> {
             "    {}",
             style(format!(
                 "{:<5} {}",
-                text(&line["level"]),
-                text(&line["message"])
+                line["level"].as_str().unwrap_or_default(),
+                line["message"].as_str().unwrap_or_default()
             ))
             .dim()
         ));

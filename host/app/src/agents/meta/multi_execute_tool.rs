@@ -202,7 +202,6 @@ async fn results_as_file(
 }
 
 /// Returns data that fits into the context of a model as it is, and stores other data as a file.
-
 async fn inline_or_file(
     app: &App,
     caller: &SessionCaller,

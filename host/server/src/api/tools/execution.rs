@@ -1,7 +1,7 @@
 //! Executions of tools.
 
 use app::{
-    catalog::{Release, Snapshot},
+    catalog::Snapshot,
     core::{ids::LogId, request_id::RequestId},
     runs::{self, Execute, Execution, Input, ToolCall, prompt::Prompt},
 };
