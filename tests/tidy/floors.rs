@@ -17,7 +17,7 @@ use syn::{
 use super::{language::is_of_tests, sources};
 
 /// Modules of the host crates, from bottom to top.
-const FLOORS: [(&str, &[&str]); 3] = [
+const MODULE_FLOORS: [(&str, &[&str]); 3] = [
     (
         "host/app",
         &[
@@ -84,7 +84,7 @@ const FLOORS: [(&str, &[&str]); 3] = [
     ),
 ];
 /// Crates whose files may not form circles.
-const CRATES: [&str; 9] = [
+const CHECKED_CRATES: [&str; 9] = [
     "host/app",
     "host/gate",
     "host/net",
@@ -351,7 +351,7 @@ fn circles(edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<Module
 #[test]
 fn modules_import_downwards() {
     let mut upward = Vec::new();
-    for (folder, floors) in FLOORS {
+    for (folder, floors) in MODULE_FLOORS {
         let floor = |module: &ModulePath| {
             let name = module.first()?;
             let floor = floors.iter().position(|floor| floor == name);
@@ -379,7 +379,7 @@ fn modules_import_downwards() {
 #[test]
 fn files_form_no_circles() {
     let mut found = Vec::new();
-    for folder in CRATES {
+    for folder in CHECKED_CRATES {
         let edges = Modules::of(folder).edges();
         for circle in circles(&edges) {
             let mut lines = vec![format!("{folder}: {} files", circle.len())];
