@@ -40,9 +40,12 @@ async fn the_committed_description_is_the_servers_own() {
 
 #[test]
 fn routes_and_description_list_the_same_operations() {
-    let source = include_str!("../../host/server/src/api/table.rs");
+    let tables = [
+        include_str!("../../host/server/src/api/table.rs"),
+        include_str!("../../host/server/src/web/mod.rs"),
+    ];
     let mut served = BTreeMap::new();
-    for row in source.split("row!(\"").skip(1) {
+    for row in tables.iter().flat_map(|table| table.split("row!(\"").skip(1)) {
         let (path, _) = row.split_once('"').expect("a path ends");
         *served.entry(path.to_owned()).or_insert(0) += 1;
     }
