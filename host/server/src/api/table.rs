@@ -1,6 +1,7 @@
-//! Every operation of the API, one row each. A row says what its handler's code does not: the path,
-//! the permission, and where they differ from the usual, the deadline, the largest body and the
-//! replacement. Each operation is served under both prefixes.
+//! Every operation of the API, one row each; the callback of connections, which answers with a page, has
+//! its row in `web`. A row says what its handler's code does not: the path, the permission, and where
+//! they differ from the usual, the deadline, the largest body and the replacement. Each operation is
+//! served under both prefixes.
 
 use app::projects::permissions::{
     Access::{Read, Write},
