@@ -45,7 +45,10 @@ fn routes_and_description_list_the_same_operations() {
         include_str!("../../host/server/src/web/mod.rs"),
     ];
     let mut served = BTreeMap::new();
-    for row in tables.iter().flat_map(|table| table.split("row!(\"").skip(1)) {
+    for row in tables
+        .iter()
+        .flat_map(|table| table.split("row!(\"").skip(1))
+    {
         let (path, _) = row.split_once('"').expect("a path ends");
         *served.entry(path.to_owned()).or_insert(0) += 1;
     }
