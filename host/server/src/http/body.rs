@@ -15,14 +15,13 @@ use axum::{
 use bytes::Bytes;
 use net::text;
 use serde::{Deserialize, de::DeserializeOwned};
-use utoipa::ToSchema;
 
 use crate::{
     config::UnknownMembers,
     http::{
         ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json, Server,
         context::operation,
-        errors, flattened, members,
+        errors, members,
         noting::{Notes, Noting},
         unknown::{MAX_WARNINGS, Warning},
     },
@@ -34,7 +33,7 @@ pub(crate) use self::arriving::{read, read_after, read_file};
 /// `windows-1252` there.
 const JSON_CHARSETS: [&str; 5] = ["UTF-8", "UTF-16LE", "UTF-16BE", "windows-1252", "Shift_JIS"];
 
-impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
@@ -50,7 +49,7 @@ pub(crate) struct JsonWithText<T> {
     pub text: Bytes,
 }
 
-impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for JsonWithText<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for JsonWithText<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
@@ -68,7 +67,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
 /// JSON body that may be absent; it counts as `{}` then.
 pub(crate) struct OptionalJson<T>(pub T);
 
-impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for OptionalJson<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for OptionalJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
@@ -163,10 +162,7 @@ async fn parse<T: Send + 'static>(
 
 /// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the warnings
 /// about unknown members.
-fn object<T: DeserializeOwned + ToSchema + 'static>(
-    bytes: &[u8],
-    branding: &Branding,
-) -> ApiResult<(T, Vec<Warning>)> {
+fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Vec<Warning>)> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.
@@ -174,9 +170,7 @@ fn object<T: DeserializeOwned + ToSchema + 'static>(
         return Err(errors::invalid("body: must be a JSON object").into());
     }
     let value = branding.restore(value);
-    let mut warnings = flattened::warnings::<T>(&value);
-    let read = members::read(value, &mut warnings);
-    read.map(|body| (body, warnings)).map_err(|first| {
+    members::read(value).map_err(|first| {
         let again = json::parse(bytes).map(|value| branding.restore(value));
         let mut problems = members::problems::<T>(again.unwrap_or_default(), first);
         for line in &mut problems {

@@ -1,40 +1,36 @@
 //! JSON values read as the types of bodies: every wrong property is named with its path, and
-//! unknown properties are noted.
+//! unknown properties are noted, except inside a part with `#[serde(flatten)]`.
 //!
-//! Written by hand on `serde`: the errors of `serde_json` name no property, and its deserializer
-//! does not tell which properties a type ignores.
+//! Written by hand on `serde`: the errors of `serde_json` repeat texts, which could be secrets.
 
 mod problem;
-mod value;
+mod reader;
 
 use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::{
-    problem::{Step, shown},
-    value::{Noted, read_value},
+use self::{problem::Problem, reader::Reader};
+use crate::http::{
+    noting::{Notes, Noting},
+    unknown::{Warning, shortened},
 };
-
-pub(crate) use self::problem::Problem;
-use crate::http::unknown::Warning;
 
 /// Maximum number of problems of one body that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Reads a value, and adds warnings about unknown members, up to the maximum number of them.
+/// Reads a value. Returns also the warnings about unknown members.
 ///
 /// # Errors
 /// The first problem, if the value does not fit the type.
-pub(crate) fn read<T: DeserializeOwned>(
-    value: Value,
-    warnings: &mut Vec<Warning>,
-) -> Result<T, Problem> {
-    let mut noted = Noted::default();
-    let read = read_value(value, &mut noted);
-    warnings.append(&mut noted.warnings);
-    read
+pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<Warning>), Problem> {
+    let mut notes = Notes::default();
+    let read = T::deserialize(Noting::new(Reader(value), &mut notes));
+    match read {
+        Ok(body) => Ok((body, notes.warnings)),
+        Err(problem) => Err(problem.inside(notes.path)),
+    }
 }
 
 /// Returns every problem of a value, of which the first one is known. Each wrong property is
@@ -44,21 +40,20 @@ pub(crate) fn problems<T: DeserializeOwned>(mut value: Value, first: Problem) ->
     let mut removed = HashSet::new();
     let mut problem = first;
     while lines.len() < MAX_PROBLEMS {
-        let mut path = std::mem::take(&mut problem.path);
-        path.reverse();
-        let text = shown(&path);
-        if removed.insert(text.clone()) {
-            lines.push(format!("{text}: {}", problem.text));
+        let Problem { path, text } = problem;
+        if removed.insert(path.clone()) {
+            let place = match &*path {
+                "" => "body",
+                place => place,
+            };
+            lines.push(format!("{place}: {text}"));
         }
         // A missing property lacks a position of its own, so its object is removed.
-        while !path.is_empty() && !remove(&mut value, &path) {
-            path.pop();
-        }
-        if path.is_empty() {
+        let Some(rest) = remove(&mut value, &path) else {
             break;
-        }
-        removed.insert(shown(&path));
-        match read::<T>(value.clone(), &mut Vec::new()) {
+        };
+        removed.extend(path.strip_suffix(rest).map(str::to_owned));
+        match read::<T>(value.clone()) {
             Ok(_) => break,
             Err(next) => problem = next,
         }
@@ -66,37 +61,37 @@ pub(crate) fn problems<T: DeserializeOwned>(mut value: Value, first: Problem) ->
     lines
 }
 
-/// Removes the value at a path. The other elements of a list would change their positions, so a
-/// list is removed as a whole. Returns false if the value does not exist.
-fn remove(value: &mut Value, path: &[Step]) -> bool {
-    let Some((last, parents)) = path.split_last() else {
-        return false;
-    };
-    let mut inside = value;
-    for step in parents {
-        let next = match (step, inside) {
-            (Step::Name(name), Value::Object(members)) => members.get_mut(name),
-            (Step::Index(index), Value::Array(items)) => items.get_mut(*index),
-            _ => None,
-        };
-        match next {
-            Some(next) => inside = next,
-            None => return false,
+/// Removes the value at a path, or the nearest value around it that can be removed. The other elements
+/// of a list would change their positions, so a list is removed as a whole. Returns the end of the path,
+/// from the removed value on, or `None` if nothing was removed.
+fn remove<'a>(value: &mut Value, path: &'a str) -> Option<&'a str> {
+    match value {
+        Value::Object(members) => {
+            let path = path.strip_prefix('.').unwrap_or(path);
+            let (name, rest) = members.keys().find_map(|name| {
+                let rest = path.strip_prefix(shortened(name))?;
+                let ends = rest.is_empty() || rest.starts_with(['.', '[']);
+                ends.then(|| (name.clone(), rest))
+            })?;
+            remove(members.get_mut(&name)?, rest).or_else(|| {
+                members.shift_remove(&name)?;
+                Some(rest)
+            })
         }
-    }
-    match (last, inside) {
-        (Step::Name(name), Value::Object(members)) => members.shift_remove(name).is_some(),
-        _ => false,
+        Value::Array(items) => {
+            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+            remove(items.get_mut(index.parse::<usize>().ok()?)?, rest)
+        }
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::http::unknown::MAX_WARNINGS;
 
     #[derive(Debug, Deserialize)]
     #[expect(dead_code, reason = "only the reading of its members is tested")]
@@ -124,7 +119,7 @@ mod tests {
     }
 
     fn problems_of(value: Value) -> Vec<String> {
-        let first = read::<Body>(value.clone(), &mut Vec::new()).unwrap_err();
+        let first = read::<Body>(value.clone()).unwrap_err();
         problems::<Body>(value, first)
     }
 
@@ -150,34 +145,5 @@ mod tests {
             problems_of(json!({ "name": "n", "inner": ["i"] })),
             ["inner: expected an object, got a list"]
         );
-    }
-
-    #[test]
-    fn unknown_members_are_noted_at_any_depth() {
-        let body = json!({
-            "name": "n", "Limt": 1, "inner": { "id": "i", "cuont": 1 }, "list": [{ "id": "a", "zzzzzzzz": {} }],
-            "kind": "two",
-        });
-        let mut warnings = Vec::new();
-        read::<Body>(body, &mut warnings).unwrap();
-        let warnings: Vec<_> = warnings.iter().map(Warning::to_string).collect();
-        assert_eq!(
-            warnings,
-            [
-                "unknown body member `Limt` is ignored; the nearest known name is `limit`",
-                "unknown body member `inner.cuont` is ignored; the nearest known name is `inner.count`",
-                "unknown body member `list[0].zzzzzzzz` is ignored",
-            ]
-        );
-    }
-
-    #[test]
-    fn noted_unknown_members_are_limited() {
-        let unknown = (0..5_000).map(|number| (format!("unknown{number}"), Value::Null));
-        let mut body: Map<_, _> = unknown.collect();
-        body.insert("name".to_owned(), json!("n"));
-        let mut warnings = Vec::new();
-        read::<Body>(body.into(), &mut warnings).unwrap();
-        assert_eq!(warnings.len(), MAX_WARNINGS);
     }
 }

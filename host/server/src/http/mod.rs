@@ -16,7 +16,6 @@ pub(crate) mod cors;
 pub(crate) mod detached;
 pub(crate) mod error;
 pub(crate) mod errors;
-mod flattened;
 pub(crate) mod forwarded;
 pub(crate) mod handover;
 pub(crate) mod idempotency;

@@ -1,5 +1,5 @@
-//! Deserializer of a body that notes unknown members and the path to a wrong value, at any depth, while
-//! the body borrows from the received bytes.
+//! Deserializer around another one, which notes unknown members of a body and the path to a wrong value, at
+//! any depth. It reads bodies that borrow from the received bytes, and those that are parsed to values.
 //!
 //! It costs one comparison of each name and a copy of the path, and nothing for the values.
 
@@ -8,18 +8,19 @@ use std::fmt;
 use app::core::spelling::misspelling;
 use serde::{
     Deserializer,
-    de::{self, DeserializeSeed, MapAccess, SeqAccess, Unexpected, Visitor},
+    de::{self, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, Unexpected, Visitor},
     forward_to_deserialize_any,
 };
 
-use crate::http::unknown::{Warning, add_warning, member_warning, shown_name};
+use crate::http::unknown::{Warning, add_warning, member_warning, shortened};
 
 /// Notes of [`Noting`] about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// Warnings about unknown members, at most [`MAX_WARNINGS`](crate::http::unknown::MAX_WARNINGS).
     pub warnings: Vec<Warning>,
-    /// Path to the value being read, or to the one that could not be read.
+    /// Path to the value being read, or to the one that could not be read. Of a long name it has the
+    /// start.
     pub path: String,
 }
 
@@ -38,18 +39,15 @@ impl Notes {
         if object > 0 {
             self.path.push('.');
         }
-        let Some(known) = known else {
-            self.path.push_str(&shown_name(name));
-            return Ok(());
-        };
-        if known.contains(&name) {
-            self.path.push_str(name);
-            return Ok(());
+        let unknown_to = known.filter(|known| !known.contains(&name));
+        if let Some(known) = unknown_to {
+            let path = &self.path;
+            add_warning(&mut self.warnings, || member_warning(path, name, known));
         }
-        let path = &self.path;
-        add_warning(&mut self.warnings, || member_warning(path, name, known));
-        self.path.push_str(&shown_name(name));
-        misspelling(name, known).map_or(Ok(()), |problem| Err(E::custom(problem)))
+        self.path.push_str(shortened(name));
+        unknown_to
+            .and_then(|known| misspelling(name, known))
+            .map_or(Ok(()), |problem| Err(E::custom(problem)))
     }
 }
 
@@ -82,11 +80,16 @@ impl<'a, T> Noting<'a, T> {
     }
 }
 
-/// Values without members are read as they are.
-macro_rules! plain {
-    ($($method:ident)+) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.inner.$method(visitor)
+/// Reads every kind of value with a visitor that takes notes.
+macro_rules! noted {
+    ($($method:ident($($argument:ident: $type:ty),*))+) => {
+        $(fn $method<V: Visitor<'de>>(
+            self,
+            $($argument: $type,)*
+            visitor: V,
+        ) -> Result<V::Value, D::Error> {
+            let (inner, visitor) = self.swap(visitor);
+            inner.$method($($argument,)* visitor)
         })+
     };
 }
@@ -105,70 +108,26 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Noting<'_, D> {
         inner.deserialize_struct(name, fields, visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let (inner, visitor) = self.swap(visitor);
-        inner.deserialize_map(visitor)
+    noted! {
+        deserialize_any() deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32()
+        deserialize_i64() deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32()
+        deserialize_u64() deserialize_u128() deserialize_f32() deserialize_f64() deserialize_char()
+        deserialize_str() deserialize_string() deserialize_bytes() deserialize_byte_buf()
+        deserialize_option() deserialize_unit() deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str) deserialize_seq()
+        deserialize_tuple(len: usize) deserialize_tuple_struct(name: &'static str, len: usize)
+        deserialize_map() deserialize_identifier() deserialize_ignored_any()
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
+}
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let (inner, visitor) = self.swap(visitor);
-        inner.deserialize_seq(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let (inner, visitor) = self.swap(visitor);
-        inner.deserialize_option(visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_newtype_struct(name, visitor)
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_unit_struct(name, visitor)
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        len: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_tuple(len, visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        len: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_tuple_struct(name, len, visitor)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.inner.deserialize_enum(name, variants, visitor)
-    }
-
-    plain! {
-        deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32
-        deserialize_i64 deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32
-        deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
-        deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf deserialize_unit
-        deserialize_identifier deserialize_ignored_any
-    }
+/// Values without members are visited as they are.
+macro_rules! plain {
+    ($($method:ident: $type:ty,)+) => {
+        $(fn $method<E: de::Error>(self, value: $type) -> Result<V::Value, E> {
+            self.inner.$method(value)
+        })+
+    };
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
@@ -176,6 +135,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.expecting(out)
+    }
+
+    plain! {
+        visit_bool: bool,
+        visit_i64: i64,
+        visit_i128: i128,
+        visit_u64: u64,
+        visit_u128: u128,
+        visit_f64: f64,
+        visit_str: &str,
+        visit_borrowed_str: &'de str,
+        visit_string: String,
+        visit_bytes: &[u8],
+        visit_borrowed_bytes: &'de [u8],
+        visit_byte_buf: Vec<u8>,
     }
 
     fn visit_none<E: de::Error>(self) -> Result<V::Value, E> {
@@ -189,6 +163,16 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
         let (inner, value) = self.swap(value);
         inner.visit_some(value)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
+        let (inner, value) = self.swap(value);
+        inner.visit_newtype_struct(value)
+    }
+
+    /// Reads a variant as it is: no enum of a body has one with members.
+    fn visit_enum<A: EnumAccess<'de>>(self, variant: A) -> Result<V::Value, A::Error> {
+        self.inner.visit_enum(variant)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<V::Value, A::Error> {
@@ -348,6 +332,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Name<'_, V> {
     fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<V::Value, E> {
         self.notes.step(self.object, name, self.known)?;
         self.inner.visit_borrowed_str(name)
+    }
+
+    fn visit_string<E: de::Error>(self, name: String) -> Result<V::Value, E> {
+        self.notes.step(self.object, &name, self.known)?;
+        self.inner.visit_string(name)
     }
 }
 

@@ -37,8 +37,8 @@ const FILTER_NAMES: [&str; 10] = [
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
 pub(crate) const MAX_WARNINGS: usize = 10;
-/// Maximum characters of an unknown name that a warning repeats.
-pub(super) const MAX_NAME_CHARS: usize = 64;
+/// Maximum characters of a name that a client sent and a response repeats.
+const MAX_NAME_CHARS: usize = 64;
 
 /// Names that a request may have, and the warnings about others. Nothing is allocated until one is
 /// noted.
@@ -197,10 +197,18 @@ fn warning(
     }
 }
 
+/// Returns the start of a name that a client sent.
+pub(super) fn shortened(name: &str) -> &str {
+    match name.char_indices().nth(MAX_NAME_CHARS) {
+        Some((end, _)) => &name[..end],
+        None => name,
+    }
+}
+
 /// Returns a name that a client sent, shortened, with `?` for what is not plain ASCII.
-pub(super) fn shown_name(name: &str) -> String {
-    name.chars()
-        .take(MAX_NAME_CHARS)
+fn shown_name(name: &str) -> String {
+    shortened(name)
+        .chars()
         .map(|c| if c.is_ascii_graphic() { c } else { '?' })
         .collect()
 }

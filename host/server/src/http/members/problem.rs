@@ -4,50 +4,30 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-use crate::http::unknown::{MAX_NAME_CHARS, member_warning};
-
-/// One step from a value to a value inside it.
-#[derive(Debug)]
-pub(super) enum Step {
-    Name(String),
-    Index(usize),
-}
-
-/// Returns a path as text.
-pub(super) fn shown(path: &[Step]) -> String {
-    let mut text = String::new();
-    for step in path {
-        match step {
-            Step::Name(name) if text.is_empty() => text.push_str(name),
-            Step::Name(name) => text.push_str(&format!(".{name}")),
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    if text.is_empty() {
-        text.push_str("body");
-    }
-    text
-}
+use crate::http::unknown::member_warning;
 
 /// Reason why a value does not fit its type.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Path to the value, from the inside.
-    pub(super) path: Vec<Step>,
+    /// Path to the value; empty for the whole body.
+    pub(super) path: String,
     pub(super) text: String,
 }
 
 impl Problem {
-    pub(super) fn new(text: String) -> Self {
+    fn new(text: String) -> Self {
         Self {
-            path: Vec::new(),
+            path: String::new(),
             text,
         }
     }
 
-    /// Adds the step from a value to the value with the problem.
-    pub(super) fn inside(mut self, step: Option<Step>) -> Self {
-        self.path.extend(step);
+    /// Adds the path to the value that was being read.
+    pub(super) fn inside(mut self, mut place: String) -> Self {
+        if !place.is_empty() && !self.path.is_empty() {
+            place.push('.');
+        }
+        self.path.insert_str(0, &place);
         self
     }
 }
@@ -82,12 +62,11 @@ impl de::Error for Problem {
     }
 
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
-        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
-        Self::new(member_warning("", &name, expected).refusal()).inside(Some(Step::Name(name)))
+        Self::new(member_warning("", name, expected).refusal())
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::new("is required".to_owned()).inside(Some(Step::Name(name.to_owned())))
+        Self::new("is required".to_owned()).inside(name.to_owned())
     }
 }
 
