@@ -51,7 +51,7 @@ help: ## this list
 run: ## build server and author's command, publish two toolkits, run one tool through the API, stay up, publish the others
 	packaging/with-clock "building the commands" $(CARGO) build --profile quick --workspace --bin toolhost --bin toolkit
 	target/quick/toolkit setup
-	packaging/with-clock "building two toolkits" sh -c 'for name in documents hackernews; do target/quick/toolkit build toolkits/$$name; done'
+	packaging/with-clock "building two toolkits" sh -ec 'for name in documents hackernews; do target/quick/toolkit build toolkits/$$name; done'
 	packaging/publish-others target/quick & trap "kill $$! 2>/dev/null" EXIT; \
 		target/quick/toolhost serve --toolkits toolkits/dist --demo README.md
 

@@ -1,7 +1,8 @@
 //! Checks of the repository's structure.
 //!
-//! The checks read files and do not analyze code: allowed dependencies between crates, the layout
-//! of a toolkit's folder, workflows, and the header of each module. Sizes are printed and never fail, because
+//! The checks here read files as text: allowed dependencies between crates, the layout of a toolkit's
+//! folder, workflows, and the header of each module. Imports ([`floors`]), language and sizes
+//! ([`language`]) are read from the syntax tree. The length of a file is printed and never fails, because
 //! a long file with one clear subject is fine.
 
 #![expect(

@@ -289,12 +289,7 @@ impl Reader<'_> {
     }
 
     fn labels(operation: &Map<String, Value>) -> Vec<String> {
-        let tags = operation
-            .get("tags")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        tags.filter_map(Value::as_str)
+        text::listed(operation.get("tags"))
             .map(|tag| text::line(tag, 100))
             .filter(|tag| !tag.is_empty())
             .collect()

@@ -1,6 +1,7 @@
 //! Adapts the texts of descriptions to a manifest.
 
 use manifest::cleaned;
+use serde_json::Value;
 
 /// Returns one line of at most `longest` bytes, without surplus white space.
 pub(crate) fn line(text: &str, longest: usize) -> String {
@@ -12,6 +13,14 @@ pub(crate) fn line(text: &str, longest: usize) -> String {
 pub(crate) fn block(text: &str, longest: usize) -> String {
     let text = cleaned(&text.replace("\r\n", "\n"));
     cut(text.trim(), longest)
+}
+
+/// Returns the strings of a list, or nothing if the value is not a list.
+pub(crate) fn listed(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
 }
 
 /// Returns at most `longest` bytes, cut between words if possible.

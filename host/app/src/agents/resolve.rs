@@ -25,10 +25,20 @@ pub(super) async fn permit(
 ) -> Result<(ResolvedTool, Option<AccountId>)> {
     let found = resolve(app, caller, tool)?;
     let account = account(app, caller, &found, named).await?;
-    if is_approval_missing(caller, &found, account.as_ref()) {
+    refuse_unapproved(caller, &found, account.as_ref())?;
+    Ok((found, account))
+}
+
+/// Refuses a call that its user has to approve first.
+pub(super) fn refuse_unapproved(
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    account: Option<&AccountId>,
+) -> Result<()> {
+    if is_approval_missing(caller, found, account) {
         return Err(errors::approval_required(&found.tool.slug));
     }
-    Ok((found, account))
+    Ok(())
 }
 
 /// Returns the account with which a call runs a tool, or `None` if it does not need one. `named` is

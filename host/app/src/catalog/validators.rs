@@ -39,7 +39,7 @@ pub(crate) struct Validators {
     next_id: AtomicUsize,
 }
 
-/// The place of a schema's validator in the cache. The validator is dropped with it.
+/// The position of a schema's validator in the cache. The validator is dropped with it.
 #[derive(Debug)]
 pub(super) struct Slot {
     validators: Arc<Validators>,
@@ -54,8 +54,8 @@ pub(super) struct CompiledSchema {
     weight: usize,
 }
 
-/// Size of a validator in the budget. One that takes no memory has none, and is not dropped to make
-/// room.
+/// Size of a validator in the budget. One that takes no memory has none, and is not dropped for
+/// others.
 #[derive(Debug, Clone)]
 struct SizeInBudget;
 
@@ -79,7 +79,7 @@ impl Validators {
     /// Creates an empty cache. Fails if its limits are invalid.
     pub(super) fn new() -> io::Result<Self> {
         let options = OptionsBuilder::new()
-            // The budget is not divided, so that it has room for the largest validators.
+            // The budget is not divided, because one part could not hold the largest validators.
             .shards(1)
             .estimated_items_capacity(MAX_VALIDATORS)
             .weight_capacity(MAX_VALIDATOR_BYTES as u64)
@@ -113,7 +113,7 @@ impl Slot {
         self.validators.kept.get(&self.id)
     }
 
-    /// Caches the validator, and drops others to make room for it.
+    /// Caches the validator, and drops others if the budget is exceeded.
     pub(super) fn keep(&self, loaded: Arc<CompiledSchema>) {
         self.validators.kept.insert(self.id, loaded);
     }

@@ -51,8 +51,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const ACKNOWLEDGMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which a message that waits looks for the connection.
 const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// Time for which a worker rests after a failure, so that a sink that refuses everything is asked
-/// seldom.
+/// Pause of a worker after a failure, to rate-limit retries.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// Delay after the first failure, which doubles with further failures.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -94,7 +93,7 @@ impl Claimable for SinkMessage {
 }
 
 impl Sink {
-    /// Connects to the sink in the background, again and again if necessary. Fails only if the
+    /// Connects to the sink in the background and retries with backoff. Fails only if the
     /// address cannot be used.
     pub(crate) async fn open(settings: SinkSettings) -> Result<Self> {
         let SinkSettings { mut url, events } = settings;

@@ -1,4 +1,4 @@
-//! State that the handlers of all requests share.
+//! The server as its handlers see it: the app, the settings, and the limits and counts of requests.
 
 use std::sync::{
     Arc,

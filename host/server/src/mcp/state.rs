@@ -1,4 +1,4 @@
-//! State that the MCP endpoints of a server share.
+//! Running calls and prepared descriptions of MCP endpoints, which outlive a request.
 
 use app::App;
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{document::Document, is_method};
+use crate::text;
 
 /// Members of a 2.0 parameter that describe its value.
 const VALUE_KEYWORDS: [&str; 19] = [
@@ -62,12 +63,7 @@ fn servers(old: &Value) -> Value {
         .as_str()
         .unwrap_or_default()
         .trim_matches('/');
-    let schemes: Vec<&str> = old["schemes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let schemes: Vec<&str> = text::listed(old.get("schemes")).collect();
     let scheme = if schemes.contains(&"http") && !schemes.contains(&"https") {
         "http"
     } else {
@@ -173,15 +169,8 @@ fn operation<'a>(
 
 /// Returns a list of media types of an operation, otherwise that of the document.
 fn media_types(document: &Document<'_>, operation: &Map<String, Value>, word: &str) -> Vec<String> {
-    operation
-        .get(word)
-        .or_else(|| document.root.get(word))
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+    let named = operation.get(word).or_else(|| document.root.get(word));
+    text::listed(named).map(str::to_owned).collect()
 }
 
 fn parameter_of(old: &Value) -> Value {

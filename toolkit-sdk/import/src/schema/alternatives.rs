@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{MAX_MERGED_PARTS, Shared, flatten};
+use crate::text;
 
 /// Deepest nesting of alternatives in alternatives.
 const MAX_DEPTH: usize = 4;
@@ -142,12 +143,7 @@ fn add_required(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) -> V
 }
 
 fn required_names(schema: &Map<String, Value>) -> Vec<String> {
-    schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+    text::listed(schema.get("required"))
         .map(str::to_owned)
         .collect()
 }

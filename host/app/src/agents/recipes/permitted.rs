@@ -33,9 +33,7 @@ pub(super) async fn account(
         Err(cause) if cause.is(&errors::NO_ACTIVE_CONNECTION) && !is_limited(caller, found) => None,
         resolved => resolved?,
     };
-    if resolve::is_approval_missing(caller, found, account.as_ref()) {
-        return Err(errors::approval_required(&found.tool.slug));
-    }
+    resolve::refuse_unapproved(caller, found, account.as_ref())?;
     Ok(account)
 }
 

@@ -123,7 +123,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         },
         policy: Arc::new(policy),
         credential: granted.grant,
-        // A response without a file may be as long as a text response.
+        // The limit of files also holds for responses that are decoded as text.
         limits: Limits {
             file: app.files.settings.size.max(MAX_TEXT_BYTES as u64),
             ..Limits::default()
