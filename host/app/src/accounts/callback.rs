@@ -61,14 +61,18 @@ pub async fn callback(
     let project = app.attempt_project(&attempt).await?;
     let id = attempt.body.account.clone();
     let account = record(app, &project, &id).await.map_err(link_gone)?;
+    let is_repeatable = attempt.body.browser.is_some();
     if account.body.attempt_number != attempt.body.attempt_number {
-        return Err(errors::attempt_unknown());
+        // The first callback may have completed since the attempt was read.
+        return match is_repeatable {
+            true => result_of_first(app, &name).await,
+            false => Err(errors::attempt_unknown()),
+        };
     }
     let owner = TokenOwner::for_account(app, &project.id, &account)
         .map_err(|_| errors::attempt_unknown())?;
     let secrets = app.open_secrets(&attempt).await?;
     // The state is spent from here on: a second callback finds no record that it could use.
-    let is_repeatable = attempt.body.browser.is_some();
     let batch = match is_repeatable {
         true => Batch::at(now).update(&spent(app, &project, &attempt, now).await?),
         false => Batch::at(now).purge(&attempt),
