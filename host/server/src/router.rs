@@ -90,10 +90,9 @@ pub(crate) fn router(server: Arc<Server>, mcp_state: Arc<mcp::State>) -> Router 
     let base = server.config.public_path();
     let description = docs::description(description::text(&rows, &server.branding, base));
     for prefix in API_PREFIXES {
-        routes = routes.page(&format!("{prefix}/openapi.json"), description.clone());
-        for row in &rows {
-            routes = routes.row(prefix, row);
-        }
+        routes = routes
+            .page(&format!("{prefix}/openapi.json"), description.clone())
+            .rows(prefix, &rows);
         for (path, handler) in not_offered::routes() {
             routes = routes.probe(&format!("{prefix}{path}"), handler);
         }

@@ -27,6 +27,17 @@ pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K
     })
 }
 
+/// Returns true if a name is probably meant as a known one: at most a third of the letters differ, or the
+/// shorter of the two is the longer one without less than half of its letters.
+#[must_use]
+pub fn is_meant_as(name: &str, known: &str) -> bool {
+    let (name, known) = (letters(name), letters(known));
+    let (one, other) = (name.chars().count(), known.chars().count());
+    let (longest, omitted) = (one.max(other), one.abs_diff(other));
+    let edits = strsim::osa_distance(&name, &known);
+    edits * 3 <= longest || (edits == omitted && edits * 2 < longest)
+}
+
 /// Returns true if two names differ at most in case, `_` and `-`.
 #[must_use]
 pub fn is_same(one: &str, other: &str) -> bool {
@@ -54,5 +65,29 @@ mod tests {
         assert_eq!(question, "; did you mean `LIST_ISSUES`?");
         assert_eq!(did_you_mean("weather", known), "");
         assert_eq!(did_you_mean("", known), "");
+    }
+
+    #[test]
+    fn misspelled_and_shortened_names_are_recognized() {
+        for (name, known) in [
+            ("serch", "search"),
+            ("toolkitSlugs", "toolkit_slugs"),
+            ("toolkit", "toolkit_slugs"),
+            ("user", "user_ids"),
+            ("isManaged", "is_service_managed"),
+            ("toolkits", "toolkit"),
+        ] {
+            assert!(is_meant_as(name, known), "{name}");
+        }
+        for (name, known) in [
+            ("", "name"),
+            ("_", "page"),
+            ("ts", "tags"),
+            ("source", "search"),
+            ("trace_id", "trigger_ids"),
+            ("include_pricing", "include_deprecated"),
+        ] {
+            assert!(!is_meant_as(name, known), "{name}");
+        }
     }
 }

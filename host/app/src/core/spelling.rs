@@ -8,7 +8,7 @@
 //! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused,
 //! and so is one of [`MISPLACED_NAMES`] where the request has no such field.
 
-pub use manifest::{is_same, nearest};
+pub use manifest::{is_meant_as, is_same, nearest};
 
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
@@ -73,7 +73,7 @@ const RESTRICTING_NAMES: [&str; 48] = [
 ];
 
 /// Members that restrict, or that choose an account, in some requests, and are refused in all others.
-const MISPLACED_NAMES: [&str; 30] = [
+const MISPLACED_NAMES: [&str; 31] = [
     "account",
     "account_id",
     "account_type",
@@ -91,6 +91,7 @@ const MISPLACED_NAMES: [&str; 30] = [
     "disabled",
     "enable",
     "expected_config_version",
+    "experimental",
     "instead_of_webhook",
     "instead_of_webhooks",
     "is_disabled",

@@ -10,7 +10,7 @@ use std::{marker::PhantomData, sync::Arc};
 use app::{Error, catalog::MAX_COMPONENT_BYTES, core::json};
 use axum::{
     extract::{FromRequest, Request},
-    http::{HeaderMap, header},
+    http::{HeaderMap, Method, header},
 };
 use bytes::Bytes;
 use net::text;
@@ -53,13 +53,17 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for JsonWith
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
+        let is_change = *request.method() == Method::PATCH;
         let UnparsedJson { bytes: text, .. } =
             UnparsedJson::<T>::from_request(request, server).await?;
         let (size, bytes) = (text.len(), text.clone());
         let branding = server.branding.clone();
         let parsed = parse(server, size, move || object(&bytes, &branding));
-        let (body, warnings) = parsed.await??;
-        admit_unknown(server, warnings)?;
+        let (body, notes) = parsed.await??;
+        if is_change && !notes.has_known {
+            refuse_unknown_change(&notes.warnings)?;
+        }
+        admit_unknown(server, notes.warnings)?;
         Ok(Self { body, text })
     }
 }
@@ -98,6 +102,15 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
     }
 }
 
+/// Refuses a change that would change nothing, because all its properties are unknown.
+fn refuse_unknown_change(unknown: &[Warning]) -> ApiResult<()> {
+    if unknown.is_empty() || operation().refuses_unknown_members {
+        return Ok(());
+    }
+    let problems: Vec<_> = unknown.iter().map(Warning::refusal).collect();
+    Err(errors::invalid(problems).into())
+}
+
 /// Takes note of the unknown properties of the body of the request being answered. An operation
 /// that refuses them does so. If `sessions.unknown_members` is `warn`, it refuses only those that
 /// may be misspelled or misplaced restrictions.
@@ -121,7 +134,7 @@ pub(crate) fn admit_unknown(server: &Server, warnings: Vec<Warning>) -> ApiResul
         let warnings = warnings.join(", ");
         tracing::warn!(warnings, "a request to a session has unknown members");
     }
-    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
+    CURRENT_REQUEST.with(|context| context.warnings.add(warnings));
     Ok(())
 }
 
@@ -160,9 +173,9 @@ async fn parse<T: Send + 'static>(
     server.app.large_work.run(&owner, size, work).await
 }
 
-/// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the warnings
-/// about unknown members.
-fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Vec<Warning>)> {
+/// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the notes about
+/// its members.
+fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Notes)> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.

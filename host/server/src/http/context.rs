@@ -17,7 +17,7 @@ use crate::http::{
     limiter::{Allowance, Permits},
     operation::Operation,
     request_counts::RouteCounts,
-    unknown::Names,
+    unknown::Warnings,
 };
 
 tokio::task_local! {
@@ -50,8 +50,8 @@ pub(crate) struct RequestContext {
     pub task: Option<Arc<TaskOwner>>,
     /// Concurrency permits that the request holds.
     pub permits: Permits,
-    /// Names that the request may have.
-    pub names: Names,
+    /// Warnings that its response will have.
+    pub warnings: Warnings,
 }
 
 impl RequestContext {
@@ -73,7 +73,7 @@ impl RequestContext {
             owner: OnceCell::new(),
             task: None,
             permits: Permits::default(),
-            names: Names::default(),
+            warnings: Warnings::default(),
         }
     }
 
@@ -104,7 +104,7 @@ impl RequestContext {
             owner: self.owner.clone(),
             task: self.task.clone(),
             permits: self.permits.take(),
-            names: self.names.share(),
+            warnings: self.warnings.share(),
         }
     }
 }

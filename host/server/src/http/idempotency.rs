@@ -32,7 +32,7 @@ use crate::http::{
 pub(crate) const MAX_KEY_CHARS: usize = 255;
 const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 /// Header of a replayed response.
-pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
+const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Returns true if a request is handled by this module.
 pub(crate) fn applies_to(request: &Request<Body>) -> bool {

@@ -14,21 +14,21 @@ use serde_json::Value;
 use self::{problem::Problem, reader::Reader};
 use crate::http::{
     noting::{Notes, Noting},
-    unknown::{Warning, shortened},
+    unknown::shortened,
 };
 
 /// Maximum number of problems of one body that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Reads a value. Returns also the warnings about unknown members.
+/// Reads a value. Returns also the notes about its members.
 ///
 /// # Errors
 /// The first problem, if the value does not fit the type.
-pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<Warning>), Problem> {
+pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<(T, Notes), Problem> {
     let mut notes = Notes::default();
     let read = T::deserialize(Noting::new(Reader(value), &mut notes));
     match read {
-        Ok(body) => Ok((body, notes.warnings)),
+        Ok(body) => Ok((body, notes)),
         Err(problem) => Err(problem.inside(notes.path)),
     }
 }

@@ -19,6 +19,8 @@ use crate::http::unknown::{Warning, add_warning, member_warning, shortened};
 pub(crate) struct Notes {
     /// Warnings about unknown members, at most [`MAX_WARNINGS`](crate::http::unknown::MAX_WARNINGS).
     pub warnings: Vec<Warning>,
+    /// True if the body has a known property.
+    pub has_known: bool,
     /// Path to the value being read, or to the one that could not be read. Of a long name it has the
     /// start.
     pub path: String,
@@ -40,6 +42,7 @@ impl Notes {
             self.path.push('.');
         }
         let unknown_to = known.filter(|known| !known.contains(&name));
+        self.has_known |= known.is_some() && unknown_to.is_none();
         if let Some(known) = unknown_to {
             let path = &self.path;
             add_warning(&mut self.warnings, || member_warning(path, name, known));

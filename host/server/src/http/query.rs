@@ -2,9 +2,13 @@
 //!
 //! Clients spell them in several ways: lists are comma-joined, repeated or written as `name[]`;
 //! maps are written as `name[key]`; words and booleans come in any case; an empty value counts as
-//! absent. No library reads all of these, so this module has a deserializer of its own. Unknown
-//! parameters are ignored, and the response names them (see [`crate::http::unknown`]).
+//! absent for an `Option`, and is refused for a list or a required value, because a filter without a value
+//! would select everything. A parameter with one value is refused if it is sent with two. No library reads
+//! all of these, so this module has a deserializer of its own. Unknown parameters are refused or ignored
+//! before ([`KnownParameters`]).
 
+mod known;
+mod parameter;
 mod parameters;
 
 use std::sync::Arc;
@@ -15,10 +19,12 @@ use serde::{
     de::{self, DeserializeOwned, Deserializer},
 };
 
-use self::parameters::{Parameter, Parameters, finite};
-use crate::http::{
-    ApiError, ApiResult, Server, branding::Branding, context::CURRENT_REQUEST, errors,
+pub(crate) use self::known::{KnownParameters, ParameterNames, parameter_names, plain_name};
+use self::{
+    parameter::{Parameter, finite},
+    parameters::Parameters,
 };
+use crate::http::{ApiError, ApiResult, Server, branding::Branding, errors};
 
 /// Maximum number of entries of a list. Clients send all ids or slugs they know.
 pub(crate) const MAX_LIST_ENTRIES: usize = 1_000;
@@ -40,7 +46,7 @@ impl<T: DeserializeOwned> Query<T> {
     /// Reads the parameters of a query.
     ///
     /// # Errors
-    /// If a parameter does not fit, or contains NUL.
+    /// If a parameter does not fit, or contains NUL or bytes that are not UTF-8.
     pub(crate) fn parse(query: &str, branding: &Branding) -> ApiResult<Self> {
         let pairs = pairs(query)?;
         let parameters = Parameters {
@@ -53,33 +59,39 @@ impl<T: DeserializeOwned> Query<T> {
     }
 }
 
-/// All query parameters as they were sent, for handlers that refuse repeated ones.
+/// All query parameters as they were sent, for handlers that refuse repeated ones. Providers write texts
+/// in any charset, so bytes that are not UTF-8 become U+FFFD.
 pub(crate) struct Pairs(pub Vec<(String, String)>);
 
 impl FromRequestParts<Arc<Server>> for Pairs {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
-        CURRENT_REQUEST.with(|context| context.names.read_all_parameters());
-        pairs(parts.uri.query().unwrap_or_default()).map(Self)
+        pairs_without(parts.uri.query().unwrap_or_default(), &['\0']).map(Self)
     }
 }
 
 /// Returns all parameters as they were sent.
 ///
 /// # Errors
-/// If one contains NUL, which not every store can hold.
+/// If one contains NUL, which not every store can hold, or bytes that are not UTF-8, which would all
+/// become the same character.
 pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
+    pairs_without(query, &['\0', char::REPLACEMENT_CHARACTER])
+}
+
+fn pairs_without(query: &str, refused: &[char]) -> ApiResult<Vec<(String, String)>> {
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
         .into_owned()
         .collect();
-    let with_nul = pairs
+    let unfit = pairs
         .iter()
-        .find(|(name, value)| name.contains('\0') || value.contains('\0'));
-    match with_nul {
+        .find(|(name, value)| name.contains(refused) || value.contains(refused));
+    match unfit {
         Some((name, _)) => {
             let name = name.escape_debug();
-            Err(errors::invalid(format!("{name}: contains a NUL character")).into())
+            let problem = format!("{name}: contains a NUL character, or bytes that are not UTF-8");
+            Err(errors::invalid(problem).into())
         }
         None => Ok(pairs),
     }
@@ -117,10 +129,9 @@ mod tests {
     use super::*;
     use crate::http::branding::DEFAULT_BRAND;
 
-    #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+    #[derive(Debug, Deserialize, PartialEq, Eq)]
     #[serde(rename_all = "lowercase")]
     enum Direction {
-        #[default]
         Asc,
         Desc,
     }
@@ -134,12 +145,13 @@ mod tests {
         is_service_managed: Option<bool>,
         #[serde(default, deserialize_with = "number_or_null")]
         limit: Option<f64>,
+        direction: Option<Direction>,
         #[serde(default)]
-        direction: Direction,
+        slug: String,
     }
 
     fn read_as(word: &str, query: &str) -> Result<Example, String> {
-        let pairs = pairs(query).map_err(|_| "NUL".to_owned())?;
+        let pairs = pairs(query).map_err(|_| "characters".to_owned())?;
         let parameters = Parameters {
             pairs: &pairs,
             branding: &Branding::new(word),
@@ -162,6 +174,43 @@ mod tests {
             assert_eq!(read(text).unwrap().ids, ["a", "b", "c"], "{text}");
         }
         assert!(read("other=a").unwrap().ids.is_empty());
+    }
+
+    #[test]
+    fn filters_without_a_value_are_refused() {
+        for query in ["ids=", "ids[]=%20,", "slug="] {
+            let problem = read(query).unwrap_err();
+            assert!(
+                problem.ends_with(": must not be empty: omit it, or send a value"),
+                "{query}"
+            );
+        }
+        assert_eq!(read("ids=&ids=a").unwrap().ids, ["a"]);
+        assert_eq!(read("slug=x").unwrap().slug, "x");
+    }
+
+    #[test]
+    fn second_value_and_unread_brackets_are_refused() {
+        for (query, problem) in [
+            (
+                "slug=a&slug=b",
+                "slug: is sent with several values; send one",
+            ),
+            (
+                "limit=1&limit[]=5",
+                "limit: is sent with several values; send one",
+            ),
+            (
+                "versions[gh]=a&versions%5Bgh%5D=b",
+                "versions: is sent with several values for one key; send one",
+            ),
+            ("ids[0]=a", "ids: takes no key in brackets"),
+            ("slug[x]=a", "slug: takes no key in brackets"),
+            ("versions[gh=a", "versions: has a key without its bracket"),
+        ] {
+            assert_eq!(read(query).unwrap_err(), problem, "{query}");
+        }
+        assert_eq!(read("limit=5&limit=5&limit=").unwrap().limit, Some(5.0));
     }
 
     #[test]
@@ -189,8 +238,9 @@ mod tests {
 
     #[test]
     fn words_are_read_in_any_case() {
-        assert_eq!(read("direction=DESC").unwrap().direction, Direction::Desc);
-        assert_eq!(read("direction=").unwrap().direction, Direction::Asc);
+        let direction = |query| read(query).unwrap().direction;
+        assert_eq!(direction("direction=DESC"), Some(Direction::Desc));
+        assert_eq!(direction("direction="), None);
         assert_eq!(
             read("direction=up").unwrap_err(),
             "direction: must be one of asc, desc"
@@ -198,17 +248,17 @@ mod tests {
     }
 
     #[test]
-    fn booleans_numbers_and_nul_are_checked() {
+    fn booleans_numbers_and_characters_are_checked() {
         let managed = |text: &str| read(text).map(|read| read.is_service_managed);
         assert_eq!(managed("is_service_managed=True").unwrap(), Some(true));
         assert_eq!(managed("is_service_managed=0").unwrap(), Some(false));
         assert_eq!(managed("is_service_managed=").unwrap(), None);
         assert!(managed("is_service_managed=yes").is_err());
-        assert_eq!(read("limit=1&limit=5").unwrap().limit, Some(5.0));
         assert_eq!(read("limit=many").unwrap_err(), "limit: must be a number");
         assert!(read("limit=NaN").is_err() && read("limit=inf").is_err());
         assert_eq!(read("limit=null").unwrap().limit, None);
-        assert_eq!(read("x=%00").unwrap_err(), "NUL");
+        assert_eq!(read("x=%00").unwrap_err(), "characters");
+        assert_eq!(read("slug=%FF").unwrap_err(), "characters");
     }
 
     #[test]

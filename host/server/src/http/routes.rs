@@ -14,6 +14,7 @@ use utoipa_axum::PathItemExt;
 use crate::http::{
     Server, cors, error,
     operation::Operation,
+    query::{KnownParameters, ParameterNames, parameter_names},
     row::Row,
     runner::{OperationRunner, perform_always, route_handler},
 };
@@ -33,14 +34,31 @@ impl Routes {
         }
     }
 
-    /// Adds a row of the table below a prefix. Its service calls the function of the row, without the
-    /// clones and futures of a handler of axum and a layer around it.
-    pub(crate) fn row(self, prefix: &str, row: &Row) -> Self {
+    /// Adds the rows of the table below a prefix.
+    pub(crate) fn rows(self, prefix: &str, rows: &[Row]) -> Self {
+        let described = rows
+            .iter()
+            .filter(|row| !row.is_called_by_providers())
+            .map(|row| &row.description.operation);
+        let of_any = parameter_names(described, &self.server.branding);
+        rows.iter()
+            .fold(self, |routes, row| routes.row(prefix, row, &of_any))
+    }
+
+    /// Adds a row. Its service calls the function of the row, without the clones and futures of a handler
+    /// of axum and a layer around it.
+    fn row(self, prefix: &str, row: &Row, of_any: &ParameterNames) -> Self {
         let path = format!("{prefix}{}", row.path);
+        let described = std::iter::once(&row.description.operation);
+        let parameters = KnownParameters {
+            own: parameter_names(described, &self.server.branding),
+            of_any: of_any.clone(),
+        };
         let runner = Arc::new(OperationRunner {
             server: self.server.clone(),
             operation: row.operation,
             counts: self.server.requests.add_route(&path),
+            parameters: (!row.is_called_by_providers()).then_some(parameters),
             handler: row.handler.clone(),
         });
         let performed = service_fn(move |request| runner.clone().perform(request));
@@ -62,6 +80,7 @@ impl Routes {
                 server: server.clone(),
                 operation,
                 counts: counts.clone(),
+                parameters: None,
                 handler: route_handler(route),
             });
             service_fn(move |request| runner.clone().perform(request))

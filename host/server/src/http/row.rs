@@ -55,6 +55,11 @@ impl Row {
         }
     }
 
+    /// Returns true if providers, or browsers that they redirect, write the query.
+    pub(crate) fn is_called_by_providers(&self) -> bool {
+        self.operation.ignores_idempotency_key
+    }
+
     /// Allows every key of the project.
     pub(crate) fn any_key(mut self) -> Self {
         self.operation.permission = Permission::AnyKey;

@@ -3,10 +3,11 @@
 
 use std::{convert::Infallible, sync::Arc};
 
+use app::Error;
 use axum::{
     extract::{Request, State},
     handler::Handler,
-    http::{HeaderValue, Method, header},
+    http::{HeaderValue, header},
     middleware::Next,
     response::{IntoResponse, Response},
     routing::Route,
@@ -20,7 +21,9 @@ use crate::http::{
     operation::{Deadline, Operation},
     path::API_PREFIXES,
     permits,
+    query::KnownParameters,
     request_counts::RouteCounts,
+    unknown::Warning,
 };
 
 /// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
@@ -56,6 +59,9 @@ pub(crate) struct OperationRunner {
     pub operation: Operation,
     /// Counts of the route.
     pub counts: Arc<RouteCounts>,
+    /// Parameters that the query of a request may have; `None` for pages and for operations that providers
+    /// call, which have parameters of their own.
+    pub parameters: Option<KnownParameters>,
     /// Handler of matched requests.
     pub handler: RouteHandler,
 }
@@ -64,6 +70,17 @@ impl OperationRunner {
     /// Answers a request by the handler.
     fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         (self.handler)(request, self.server.clone())
+    }
+
+    /// Returns the warnings about the query of a request.
+    ///
+    /// # Errors
+    /// If a parameter is refused.
+    fn check_query(&self, request: &Request) -> Result<Vec<Warning>, Error> {
+        match (&self.parameters, request.uri().query()) {
+            (Some(parameters), Some(query)) => parameters.check(query),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Performs a matched request by the rules of its operation.
@@ -88,14 +105,10 @@ impl OperationRunner {
         // The path of the row, because a path may contain a link token.
         let path = self.counts.path();
         tracing::debug!(method = %request.method(), path, "a request");
-        // Pages and providers have parameters of their own.
-        let is_row = path.starts_with(API_PREFIXES[0]);
-        let query = request
-            .uri()
-            .query()
-            .filter(|_| is_row && !operation.ignores_idempotency_key)
-            .map(str::to_owned);
-        let is_read = request.method() == Method::GET;
+        let ignored = match self.check_query(&request) {
+            Ok(warnings) => warnings,
+            Err(refused) => return ApiError::App(refused).into_response(),
+        };
         if let Err(busy) = permits::acquire(&server.limiter).await {
             return ApiError::App(busy).into_response();
         }
@@ -128,25 +141,12 @@ impl OperationRunner {
                 ApiError::App(errors::deadline(timeout.as_secs())).into_response()
             }),
         };
-        // Of a request refused early or replayed, no parameters were read.
-        if let Some(query) = query
-            && response.status().is_success()
-            && !response
-                .headers()
-                .contains_key(idempotency::REPLAYED_HEADER)
-        {
-            let checked = CURRENT_REQUEST.with(|context| {
-                context.names.compare(&query, &server.branding);
-                context.names.check_filters(&query, &server.branding)
-            });
-            // What another request has done stays, so that it is answered.
-            if let Err(cause) = checked
-                && is_read
-            {
-                response = ApiError::App(cause).into_response();
+        CURRENT_REQUEST.with(|context| {
+            if response.status().is_success() {
+                context.warnings.add(ignored);
             }
-        }
-        CURRENT_REQUEST.with(|context| context.names.write(&mut response));
+            context.warnings.write(&mut response);
+        });
         if let Some(successor) = operation.successor {
             let base = server.config.public_path();
             deprecate(

@@ -1,38 +1,20 @@
 //! Query parameters and members of bodies that an operation does not know. They have no effect, so
 //! the response names them in a header, each with the nearest known name. Operations on sessions refuse
 //! unknown members instead, because a misspelled one could be a restriction. A misspelled restriction is
-//! refused everywhere ([`misspelling`](app::core::spelling::misspelling)).
+//! refused everywhere ([`misspelling`](app::core::spelling::misspelling)), and so is a parameter that could
+//! be meant as one of any operation ([`KnownParameters`](crate::http::query::KnownParameters)).
 //!
 //! The known names are those of the types that the request is deserialized into.
 
 use std::{cell::OnceCell, fmt, sync::Arc};
 
-use app::{
-    Error,
-    core::spelling::{is_same, nearest, resembles_session_restriction},
-};
+use app::core::spelling::{nearest, resembles_session_restriction};
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use crate::http::{branding::Branding, errors};
-
-/// Query parameters that filter lists and streams. A read that does not know one would return more than was
-/// asked for.
-const FILTER_NAMES: [&str; 10] = [
-    "auth_config_id",
-    "auth_config_ids",
-    "connected_account_id",
-    "connected_account_ids",
-    "toolkit_slug",
-    "toolkit_slugs",
-    "trigger_id",
-    "trigger_ids",
-    "user_id",
-    "user_ids",
-];
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
@@ -40,19 +22,9 @@ pub(crate) const MAX_WARNINGS: usize = 10;
 /// Maximum characters of a name that a client sent and a response repeats.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Names that a request may have, and the warnings about others. Nothing is allocated until one is
-/// noted.
+/// Warnings about the request being answered. Nothing is allocated until there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Names(OnceCell<Arc<Mutex<Noted>>>);
-
-#[derive(Debug, Default)]
-struct Noted {
-    /// Query parameters that arguments of the handler read.
-    parameters: Vec<&'static [&'static str]>,
-    /// True if the handler reads all parameters.
-    reads_all: bool,
-    warnings: Vec<Warning>,
-}
+pub(crate) struct Warnings(OnceCell<Arc<Mutex<Vec<Warning>>>>);
 
 /// An unknown query parameter or property of a body.
 #[derive(Debug, Clone)]
@@ -75,93 +47,31 @@ impl fmt::Display for Warning {
     }
 }
 
-impl Names {
-    /// Returns the same names for another task.
+impl Warnings {
+    /// Returns the same warnings for another task.
     pub(crate) fn share(&self) -> Self {
         Self(OnceCell::from(self.0.get_or_init(Arc::default).clone()))
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.0.get_or_init(Arc::default).lock()
-    }
-
-    /// Notes that the handler reads these query parameters.
-    pub(crate) fn read_parameters(&self, names: &'static [&'static str]) {
-        self.noted().parameters.push(names);
-    }
-
-    /// Notes that the handler reads every query parameter.
-    pub(crate) fn read_all_parameters(&self) {
-        self.noted().reads_all = true;
-    }
-
-    /// Adds warnings about members of a body.
-    pub(crate) fn warn(&self, warnings: Vec<Warning>) {
-        if !warnings.is_empty() {
-            self.noted().add(warnings);
+    /// Adds warnings until there is the maximum number of them.
+    pub(crate) fn add(&self, added: Vec<Warning>) {
+        if !added.is_empty() {
+            let mut warnings = self.0.get_or_init(Arc::default).lock();
+            let left = MAX_WARNINGS.saturating_sub(warnings.len());
+            warnings.extend(added.into_iter().take(left));
         }
     }
 
-    /// Checks that a query is without filters of other lists, which would return everything here.
-    ///
-    /// # Errors
-    /// Names the parameter.
-    pub(crate) fn check_filters(&self, query: &str, branding: &Branding) -> Result<(), Error> {
-        let noted = self.noted();
-        let known = noted.parameters.iter().copied().flatten();
-        let known: Vec<_> = known.map(|name| branding.rename(name)).collect();
-        for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
-            let plain = name.split('[').next().unwrap_or_default();
-            if noted.reads_all || known.iter().any(|known| known == plain) {
-                continue;
-            }
-            let misspelled = nearest(plain, &known).is_some_and(|it| FILTER_NAMES.contains(&&**it));
-            if misspelled || FILTER_NAMES.iter().any(|filter| is_same(filter, plain)) {
-                let problem = warning("query parameter", "", plain, known.iter()).refusal();
-                return Err(errors::invalid(problem));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a warning about each parameter of a query that no argument of the handler read.
-    pub(crate) fn compare(&self, query: &str, branding: &Branding) {
-        let mut noted = self.noted();
-        if noted.reads_all {
-            return;
-        }
-        let known = noted.parameters.iter().copied().flatten();
-        let known: Vec<_> = known.map(|name| branding.rename(name)).collect();
-        let unknown = url::form_urlencoded::parse(query.as_bytes())
-            .filter_map(|(name, _)| {
-                let plain = name.split('[').next().unwrap_or_default();
-                let is_known = known.iter().any(|known| known == plain);
-                (!is_known).then(|| warning("query parameter", "", plain, known.iter()))
-            })
-            .take(MAX_WARNINGS)
-            .collect();
-        noted.add(unknown);
-    }
-
-    /// Adds the warnings to the response.
+    /// Moves the warnings to the response.
     pub(crate) fn write(&self, response: &mut Response) {
-        let Some(noted) = self.0.get() else {
+        let Some(warnings) = self.0.get() else {
             return;
         };
-        let warnings = std::mem::take(&mut noted.lock().warnings);
-        for warning in warnings {
+        for warning in std::mem::take(&mut *warnings.lock()) {
             if let Ok(value) = HeaderValue::try_from(warning.text) {
                 response.headers_mut().append(WARNING_HEADER, value);
             }
         }
-    }
-}
-
-impl Noted {
-    /// Adds warnings until a response has the maximum number of them.
-    fn add(&mut self, warnings: Vec<Warning>) {
-        let left = MAX_WARNINGS.saturating_sub(self.warnings.len());
-        self.warnings.extend(warnings.into_iter().take(left));
     }
 }
 
@@ -176,6 +86,11 @@ pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() ->
 /// a dot at the end unless it is the body itself.
 pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> Warning {
     warning("body member", place, name, known.iter())
+}
+
+/// Returns the warning about an unknown query parameter.
+pub(super) fn parameter_warning(name: &str, known: &[String]) -> Warning {
+    warning("query parameter", "", name, known.iter())
 }
 
 fn warning(
@@ -216,15 +131,16 @@ fn shown_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::branding::DEFAULT_BRAND;
 
     #[test]
     fn warnings_of_one_request_are_limited() {
-        let names = Names::default();
-        let warnings = vec![member_warning("", "a", &[]); MAX_WARNINGS - 1];
-        names.warn(warnings.clone());
-        names.warn(warnings);
-        names.compare(&"a=1&".repeat(5_000), &Branding::new(DEFAULT_BRAND));
-        assert_eq!(names.noted().warnings.len(), MAX_WARNINGS);
+        let warnings = Warnings::default();
+        for _ in 0..2 {
+            warnings.add(vec![member_warning("", "a", &[]); MAX_WARNINGS - 1]);
+        }
+        let mut response = Response::default();
+        warnings.write(&mut response);
+        let written = response.headers().get_all(WARNING_HEADER).iter();
+        assert_eq!(written.count(), MAX_WARNINGS);
     }
 }

@@ -14,5 +14,5 @@ use crate::http::row::{Row, row};
 /// Returns the operations of the API that browsers call.
 pub(crate) fn rows() -> Vec<Row> {
     // A browser returns from a provider.
-    vec![row!("/toolkits/auth/callback", link::callback::handle)]
+    vec![row!("/toolkits/auth/callback", link::callback::handle).by_provider()]
 }

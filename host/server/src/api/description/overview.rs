@@ -10,8 +10,9 @@ pub(super) const API_DESCRIPTION: &str = "Connects the accounts of a project's u
     - `connected_accounts` of a session has a list of accounts by toolkit below `/api/v3.1`, and one account \
     below `/api/v3`.\n\n\
     Unknown members of bodies and unknown parameters are ignored, and the response header \
-    `x-toolhost-warning` names each with the nearest known name. If that name restricts the request or \
-    chooses what it uses, and for a member with `x-unimplemented: refuse`, the response is 400.\n\n\
+    `x-toolhost-warning` names each with the nearest known name. The response is 400 for a member whose \
+    nearest known name restricts the request or chooses what it uses, for a member with \
+    `x-unimplemented: refuse`, and for a parameter that could be meant as one of any operation.\n\n\
     Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
     within a day is performed once.";
 

@@ -9,13 +9,17 @@ use app::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::api::auth_configs::present;
+
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// For this toolkit, or made by it.
+    #[serde(default, deserialize_with = "present")]
     pub toolkit_slug: Option<String>,
     /// For this tool, or made by it.
+    #[serde(default, deserialize_with = "present")]
     pub tool_slug: Option<String>,
 }
 

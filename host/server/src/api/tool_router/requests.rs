@@ -290,6 +290,7 @@ pub(crate) struct ToolkitQuery {
     #[serde(default)]
     pub toolkits: Vec<String>,
     /// Only those for which the user has an active account.
+    #[serde(default, deserialize_with = "present")]
     pub is_connected: Option<bool>,
     /// Part of slug, name or description.
     pub search: Option<String>,

@@ -8,18 +8,22 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{logo_url, schemes::modes};
+use crate::api::auth_configs::present;
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of a category, by id or name.
+    #[serde(default, deserialize_with = "present")]
     pub category: Option<String>,
     /// Older spelling of `type`.
+    #[serde(default, deserialize_with = "present")]
     #[deprecated]
     #[param(inline)]
     pub managed_by: Option<ManagedBy>,
     /// Of the installation, of a project, or both.
+    #[serde(default, deserialize_with = "present")]
     #[param(inline)]
     pub r#type: Option<Publisher>,
     /// Most used first, or by name.
@@ -63,6 +67,7 @@ pub(crate) enum Order {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = ListToolkits)]
 pub(crate) struct ListBody {
     pub toolkits: Option<Vec<String>>,

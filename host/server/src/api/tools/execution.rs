@@ -90,7 +90,7 @@ pub(crate) async fn execute(
         request(slug, prefix, &bytes, headers, request_id)
     });
     let (request, notes) = parsed.await??;
-    CURRENT_REQUEST.with(|context| context.names.warn(notes.warnings));
+    CURRENT_REQUEST.with(|context| context.warnings.add(notes.warnings));
     let execution = runs::execute(key.app(), &key.project, request).await?;
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));

@@ -6,6 +6,8 @@ use app::catalog::VersionSelector;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::api::auth_configs::present;
+
 /// Filters of the list.
 #[derive(Default, Deserialize, IntoParams)]
 #[serde(default)]
@@ -28,6 +30,7 @@ pub(crate) struct ListQuery {
     /// That need at least one of these scopes.
     pub scopes: Vec<String>,
     /// With the label `important`, or without.
+    #[serde(deserialize_with = "present")]
     pub important: Option<bool>,
     /// Deprecated ones too; `true` without it.
     pub include_deprecated: Option<bool>,

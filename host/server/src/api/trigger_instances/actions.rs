@@ -90,6 +90,7 @@ impl From<actions::Action> for Action {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of this status.
+    #[serde(default, deserialize_with = "present")]
     #[param(inline)]
     status: Option<Status>,
 }

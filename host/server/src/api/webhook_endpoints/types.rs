@@ -10,6 +10,8 @@ use app::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::api::auth_configs::present;
+
 #[derive(Deserialize, ToSchema)]
 #[schema(as = CreateWebhookEndpoint)]
 pub(crate) struct Create {
@@ -31,6 +33,7 @@ pub(crate) struct SetValues {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of this toolkit.
+    #[serde(default, deserialize_with = "present")]
     pub toolkit_slug: Option<String>,
 }
 

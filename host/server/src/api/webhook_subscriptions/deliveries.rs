@@ -16,9 +16,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::{
-    ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Position, ProjectKey,
-    Query,
+use crate::{
+    api::auth_configs::present,
+    http::{
+        ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Position, ProjectKey,
+        Query,
+    },
 };
 
 /// Filter of the list.
@@ -26,6 +29,7 @@ use crate::http::{
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of this status.
+    #[serde(default, deserialize_with = "present")]
     #[param(inline)]
     status: Option<Status>,
 }

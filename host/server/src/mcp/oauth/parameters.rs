@@ -13,7 +13,7 @@ impl Parameters {
     /// Reads a query, or a body of the media type `application/x-www-form-urlencoded`.
     ///
     /// # Errors
-    /// If a parameter is repeated or contains NUL.
+    /// If a parameter is repeated, or contains NUL or bytes that are not UTF-8.
     pub(crate) fn parse(text: &str) -> ApiResult<Self> {
         let mut parameters = HashMap::new();
         for (name, value) in pairs(text)? {
