@@ -6,51 +6,62 @@ use app::{
     agents::{mcp_oauth::Resource, mcp_servers::Selection},
     core::{
         ids::{AccountId, SessionId},
-        spelling::{misspelling, nearest},
+        spelling::is_same,
         truncate,
     },
 };
+use manifest::did_you_mean;
 use serde::Deserialize;
 use url::Url;
 
-use crate::http::{ApiResult, Branding, Query, Server, errors};
+use crate::{
+    api::auth_configs::present,
+    http::{ApiResult, Branding, Query, Server, errors, query::plain_name},
+};
 
-/// Parameters of an address that choose its accounts. A misspelled one would use others.
-const ACCOUNT_PARAMETERS: [&str; 3] = ["user_id", "connected_account_id", "connected_account_ids"];
-/// Parameters that the address of a session cannot have, because the session determines them.
-const SESSION_PARAMETERS: [&str; 8] = [
+/// Parameters of the address of an MCP server: the fields of [`Address`].
+const SERVER_PARAMETERS: [&str; 4] = [
     "user_id",
     "connected_account_id",
     "connected_account_ids",
-    "account",
-    "allowed_tools",
-    "tags",
-    "toolkits",
-    "tools",
+    "include_service_helper_actions",
 ];
+/// Parameters without effect, by which assistants and their connections are told apart.
+const HARMLESS_PARAMETERS: [&str; 2] = ["agent", "session_id"];
 
 /// Checks the query of the address of a session.
 ///
 /// # Errors
-/// If a parameter would choose a user, accounts or tools.
+/// If a parameter could choose a user, accounts or tools.
 pub(super) fn check_session(query: Option<&str>) -> ApiResult<()> {
-    for (name, _) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        let plain = name.split('[').next().unwrap_or_default();
-        if nearest(plain, SESSION_PARAMETERS).is_some() {
-            let plain = truncate(plain);
-            return Err(errors::invalid(format!(
-                "{plain}: the session determines its user, accounts and tools, not its address"
-            ))
-            .into());
-        }
+    match unknown_parameter(query.unwrap_or_default(), &[]) {
+        None => Ok(()),
+        Some(name) => Err(errors::invalid(format!(
+            "{name}: the session determines its user, accounts and tools, not its address"
+        ))
+        .into()),
     }
-    Ok(())
+}
+
+/// Returns the start of the name of a parameter that is neither known nor harmless. One that is ignored
+/// could be meant to restrict the tools, or to choose the user or the account.
+fn unknown_parameter(query: &str, known: &[String]) -> Option<String> {
+    url::form_urlencoded::parse(query.as_bytes()).find_map(|(name, _)| {
+        let plain = plain_name(&name);
+        let is_accepted = known.iter().any(|known| known == plain)
+            || HARMLESS_PARAMETERS
+                .iter()
+                .any(|harmless| is_same(harmless, plain));
+        (!is_accepted).then(|| truncate(plain))
+    })
 }
 
 /// User and accounts of an address, and its choice of tools.
 #[derive(Default, Deserialize)]
 pub(super) struct Address {
+    #[serde(default, deserialize_with = "present")]
     user_id: Option<String>,
+    #[serde(default, deserialize_with = "present")]
     connected_account_id: Option<String>,
     #[serde(default)]
     connected_account_ids: Vec<String>,
@@ -62,18 +73,20 @@ impl Address {
     /// Reads the query of an address.
     ///
     /// # Errors
-    /// If a parameter does not fit, contains NUL, or is unknown and similar to one that chooses an
-    /// account.
+    /// If a parameter is unknown, is sent with several values, does not fit, or contains NUL or bytes that
+    /// are not UTF-8.
     pub(super) fn parse(query: Option<&str>, branding: &Branding) -> ApiResult<Self> {
         let Some(query) = query else {
             return Ok(Self::default());
         };
-        for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
-            let name = name.split('[').next().unwrap_or_default();
-            let known = ACCOUNT_PARAMETERS.contains(&name);
-            if let Some(problem) = misspelling(name, &ACCOUNT_PARAMETERS).filter(|_| !known) {
-                return Err(errors::invalid(format!("{name}: {problem}")).into());
-            }
+        let known = SERVER_PARAMETERS.map(|name| branding.rename(name).into_owned());
+        if let Some(name) = unknown_parameter(query, &known) {
+            let similar = did_you_mean(&name, &known);
+            let taken = known.join(", ");
+            return Err(errors::invalid(format!(
+                "{name}: is unknown; the address of an MCP server takes {taken}{similar}"
+            ))
+            .into());
         }
         Ok(Query::<Self>::parse(query, branding)?.0)
     }
