@@ -94,5 +94,5 @@ async fn select_named(
 
 fn requires_selection(config: &Config) -> bool {
     let several = config.multi_account.as_ref();
-    several.is_some_and(|several| several.enabled && several.explicit_selection)
+    several.is_some_and(|several| several.explicit_selection)
 }
