@@ -1,7 +1,7 @@
 //! Requests of auth configs.
 
 use app::accounts::auth_configs::{Proxy, Status};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,14 +15,17 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// With credentials of the server, or without.
+    #[serde(default, deserialize_with = "present")]
     pub is_service_managed: Option<bool>,
     /// Of these toolkits.
     #[serde(default)]
     pub toolkit_slug: Vec<String>,
     /// Of this toolkit.
+    #[serde(default, deserialize_with = "present")]
     #[deprecated]
     pub deprecated_app_id: Option<String>,
     /// Of this status.
+    #[serde(default, deserialize_with = "present")]
     #[deprecated]
     #[param(inline)]
     pub deprecated_status: Option<Switch>,
@@ -149,6 +152,23 @@ pub(crate) struct Update {
     pub restrict_to_following_tools: Option<Vec<String>>,
     pub tool_access_config: Option<UpdatedToolAccess>,
     pub is_enabled_for_tool_router: Option<bool>,
+    /// Always refused: another operation enables and disables auth configs.
+    #[serde(
+        default,
+        alias = "enabled",
+        alias = "is_disabled",
+        alias = "disabled",
+        deserialize_with = "refuse_status"
+    )]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    status: Option<bool>,
+}
+
+fn refuse_status<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "is not changed here: send `PATCH /auth_configs/{nanoid}/DISABLED` or `ENABLED`",
+    ))
 }
 
 #[derive(Default, Deserialize, ToSchema)]

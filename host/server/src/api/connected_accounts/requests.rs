@@ -4,7 +4,7 @@ use app::{
     Time,
     accounts::{self, Filter, Status},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -158,6 +158,23 @@ pub(crate) struct Update {
     pub alias: Option<String>,
     pub connection: Option<UpdatedConnection>,
     pub experimental: Option<Share>,
+    /// Always refused: another operation pauses and resumes accounts.
+    #[serde(
+        default,
+        alias = "status",
+        alias = "is_disabled",
+        alias = "disabled",
+        deserialize_with = "refuse_status"
+    )]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    enabled: Option<bool>,
+}
+
+fn refuse_status<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "is not changed here: send `{\"enabled\": false}` or `true` to `PATCH /connected_accounts/{nanoid}/status`",
+    ))
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -17,6 +17,7 @@ mirror! {
 /// The users that may use an account in addition to its own user. In a change, absent members stay
 /// as they are.
 #[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = ShareAccount)]
 pub(crate) struct Share {
     /// Without it `PRIVATE`: only the account's own user.
@@ -27,6 +28,7 @@ pub(crate) struct Share {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = SharedWith)]
 struct Acl {
     /// True if all users may use it, except those in `not_allowed_user_ids`.

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 /// Filters and position of the list.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = SearchRuns)]
 pub(crate) struct Search {
     pub limit: Option<f64>,
@@ -23,6 +24,7 @@ pub(crate) struct Search {
 
 /// A condition on one field of the log.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = RunFilter)]
 pub(crate) struct ConditionBody {
     pub field: String,
@@ -33,6 +35,7 @@ pub(crate) struct ConditionBody {
 
 /// Range of start times, in milliseconds since 1970. Both ends are included.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct TimeRange {
     pub from: f64,
     pub to: f64,

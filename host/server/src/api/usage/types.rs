@@ -12,6 +12,7 @@ const QUANTITY_UNIT: &str = "execution";
 
 /// Selection and order of the counted executions.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = UsageAsked)]
 pub(crate) struct UsageRequest {
     /// Earliest start time, in milliseconds since 1970.
@@ -29,6 +30,7 @@ pub(crate) struct UsageRequest {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = UsageFilters)]
 pub(crate) struct Filters {
     pub user_id: Option<Vec<String>>,

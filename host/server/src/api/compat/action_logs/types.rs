@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::api::logs::{CredentialSource, Status};
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = SearchActionLogs)]
 pub(crate) struct Search {
     /// Number of executions to skip.
@@ -21,6 +22,7 @@ pub(crate) struct Search {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = ActionLogCondition)]
 pub(crate) struct ConditionBody {
     pub field: Option<String>,

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use crate::api::webhook_subscriptions::DeliveryDetail;
 
 #[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = SearchTriggerLogs)]
 pub(crate) struct Search {
     /// Period that ends now.
@@ -42,6 +43,7 @@ pub(crate) struct Search {
 
 /// A condition on one field.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = TriggerLogCondition)]
 pub(crate) struct ConditionBody {
     /// `triggerName`, `triggerId`, `connectionId`, `entityId` or `id`.
