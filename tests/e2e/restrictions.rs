@@ -276,7 +276,7 @@ async fn calls_of_a_batch_use_named_accounts() {
 }
 
 #[tokio::test]
-async fn misspelled_account_of_an_mcp_address_is_refused() {
+async fn unknown_parameter_of_an_mcp_address_is_refused() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let body = json!({ "name": "All tools", "auth_config_ids": [config] });
@@ -285,11 +285,27 @@ async fn misspelled_account_of_an_mcp_address_is_refused() {
         let url = format!("{url}?{query}");
         request(&project, &url, "tools/list", json!({}), &[]).await
     };
-    let refused = list("user_id=amy&conected_account_id=ca_AAAAAAAAAAAA").await;
-    let text = String::from_utf8_lossy(&refused.bytes).into_owned();
-    assert_eq!(refused.status, 400, "{text}");
-    assert!(text.contains("`connected_account_id`"), "{text}");
-    result(&list("user_id=amy&agent=editor").await);
+    for (query, reason) in [
+        (
+            "user_id=amy&conected_account_id=ca_AAAAAAAAAAAA",
+            "`connected_account_id`",
+        ),
+        ("toolkits=gmail", "takes user_id, connected_account_id, "),
+        ("include_tools[]=A", "include_tools: is unknown"),
+        ("user_id=amy&user_id=bob", "user_id: is sent with several"),
+        ("user_id=%FF", "user_id: contains"),
+        ("user_id=", "user_id: must not be empty"),
+        (
+            "connected_account_ids=",
+            "connected_account_ids: must not be empty",
+        ),
+    ] {
+        let refused = list(query).await;
+        let text = String::from_utf8_lossy(&refused.bytes).into_owned();
+        assert_eq!(refused.status, 400, "{text}");
+        assert!(text.contains(reason), "{text}");
+    }
+    result(&list("user_id=amy&agent=editor&session_id=1&user_id=amy").await);
     let session = project
         .post(SESSION_PATH, &json!({ "user_id": "amy" }))
         .await;
@@ -301,12 +317,52 @@ async fn misspelled_account_of_an_mcp_address_is_refused() {
     for (query, status) in [
         ("user_id=eve", 400),
         ("connected_account_ids[]=a", 400),
+        ("actions=A", 400),
         ("agent=editor", 200),
     ] {
         let url = format!("{session}?{query}");
         let listed = request(&project, &url, "tools/list", json!({}), &key).await;
         assert_eq!(listed.status, status, "{query}");
     }
+}
+
+#[tokio::test]
+async fn change_without_effect_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = given::keyed().await;
+    let key = json!({ "api_key": harness::secret() });
+    let account = project.connect(toolkit, "API_KEY", "amy", key).await;
+    let path = format!("/connected_accounts/{account}");
+    let read = project.get(&path).await.expect(200);
+    let config = format!(
+        "/auth_configs/{}",
+        read["auth_config"]["id"].as_str().unwrap()
+    );
+    for (path, change, reason) in [
+        (&*path, json!({ "enabled": false }), "/status`"),
+        (&*path, json!({ "alias": "a", "status": "x" }), "/status`"),
+        (
+            &*path,
+            json!({ "zzzzzzzz": 1 }),
+            "`zzzzzzzz` is not allowed",
+        ),
+        (
+            &*config,
+            json!({ "type": "custom", "enabled": false }),
+            "/DISABLED`",
+        ),
+        (
+            "/org/project/config",
+            json!({ "zzzzzzzz": 1 }),
+            "`zzzzzzzz` is not allowed",
+        ),
+    ] {
+        let refused = project.patch(path, &change).await.expect(400);
+        let problems = refused.problems();
+        assert!(problems[0].contains(reason), "{change}: {problems:?}");
+    }
+    let unchanged = project.get(&path).await.expect(200);
+    assert_eq!(unchanged["alias"], Value::Null);
 }
 
 #[tokio::test]

@@ -164,6 +164,24 @@ async fn shared_account_must_be_named() {
 }
 
 #[tokio::test]
+async fn unknown_sharing_settings_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let unknown = json!({ "zzzzzzzz": ["bob"] });
+    let lists = json!({ "account_type": "SHARED", "acl_config_for_shared": unknown });
+    for experimental in [unknown, lists] {
+        let refused = made(&project, experimental).await.expect(400);
+        let problems = refused.problems();
+        assert!(problems[0].contains("`zzzzzzzz` is not"), "{problems:?}");
+    }
+    let config = given::auth_config(&project).await;
+    let mut body = given::account(&config, "amy", SHARED_KEY);
+    body["experimental"] = json!({ "account_type": "SHARED" });
+    let refused = project.post("/connected_accounts", &body).await;
+    let problems = refused.expect(400).problems();
+    assert!(problems[0].starts_with("experimental: "), "{problems:?}");
+}
+
+#[tokio::test]
 async fn sharing_settings_can_be_patched_and_reset() {
     let project = Host::shared().await.new_project().await;
     let private = json!({ "account_type": "PRIVATE" });

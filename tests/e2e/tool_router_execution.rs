@@ -89,14 +89,17 @@ async fn session_uses_accounts_of_its_user() {
             .expect(400);
         assert_eq!(refused["error"]["code"], 4300);
     }
-    let several = json!({
-        "user_id": "amy", "multi_account": { "enable": true, "require_explicit_selection": true },
-    });
-    let session = create(&project, several).await;
-    execute(&project, &session, call(None)).await.expect(400);
-    execute(&project, &session, call(Some(&newer)))
-        .await
-        .expect(200);
+    for several in [
+        json!({ "enable": true, "require_explicit_selection": true }),
+        json!({ "require_explicit_selection": true }),
+    ] {
+        let several = json!({ "user_id": "amy", "multi_account": several });
+        let session = create(&project, several).await;
+        execute(&project, &session, call(None)).await.expect(400);
+        execute(&project, &session, call(Some(&newer)))
+            .await
+            .expect(200);
+    }
 }
 
 #[tokio::test]

@@ -24,16 +24,16 @@ async fn unknown_names_are_ignored_with_a_warning() {
     let requests: [(&str, &str, Body, &[&str]); 11] = [
         (
             "GET",
-            "/toolkits?serch=x&limit=1",
+            "/toolkits?source=x&limit=1",
             none(),
-            &["unknown query parameter `serch` is ignored; the nearest known name is `search`"],
+            &["unknown query parameter `source` is ignored; the nearest known name is `search`"],
         ),
         (
             "GET",
-            "/connected_accounts?limi=1&zzzzzzzz=1",
+            "/connected_accounts?_=1&zzzzzzzz=1",
             none(),
             &[
-                "unknown query parameter `limi` is ignored; the nearest known name is `limit`",
+                "unknown query parameter `_` is ignored",
                 "unknown query parameter `zzzzzzzz` is ignored",
             ],
         ),
@@ -100,16 +100,51 @@ async fn unknown_names_are_ignored_with_a_warning() {
 }
 
 #[tokio::test]
-async fn filters_of_other_lists_are_refused() {
+async fn misspelled_and_foreign_filters_are_refused() {
     let project = Host::shared().await.new_project().await;
-    for path in [
-        "/connected_accounts?user_id=eve",
-        "/connected_accounts?toolkitSlugs=a",
-        "/trigger_instances/active?user_id=eve",
-        "/trigger_instances/stream?user_id=eve",
+    for (path, hint) in [
+        ("/connected_accounts?user_id=eve", "`user_ids`"),
+        ("/connected_accounts?toolkitSlugs=a", "`toolkit_slugs`"),
+        ("/connected_accounts?limi=1&_=1", "`limit`"),
+        ("/trigger_instances/active?user_id=eve", "`user_ids`"),
+        ("/trigger_instances/stream?user_id=eve", "`user_ids`"),
+        ("/toolkits?serch=x", "`search`"),
+        ("/auth_configs?isManaged=true", "`is_service_managed`"),
+        ("/mcp/servers?toolkit=a", "`toolkits`"),
+        ("/mcp/servers?status=a", "takes name, toolkits, "),
+        (
+            "/auth/session/info?user_id=eve",
+            "takes no query parameters",
+        ),
     ] {
         let refused = project.get(path).await.expect(400);
-        assert!(refused.text.contains("is not allowed"), "{}", refused.text);
+        assert_eq!(warnings(&refused), [""; 0], "{path}");
+        let problems = refused.problems();
+        assert!(problems[0].contains("is not allowed"), "{problems:?}");
+        assert!(problems[0].contains(hint), "{path}: {problems:?}");
+    }
+    let config = given::auth_config(&project).await;
+    let path = format!("/auth_configs/{config}");
+    let misspelled = format!("{path}?revoke_on_delet=true");
+    project.delete(&misspelled).await.expect(400);
+    project.get(&path).await.expect(200);
+}
+
+#[tokio::test]
+async fn unknown_filters_in_bodies_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    for path in [
+        "/logs/tool_execution",
+        "/internal/trigger/logs",
+        "/internal/action_execution/logs",
+        "/project/usage/tool_execution",
+        "/toolkits/multi",
+    ] {
+        let body = json!({ "toolkit_slug": "gmail" });
+        let problems = project.post(path, &body).await.expect(400).problems();
+        assert!(problems[0].contains("toolkit_slug"), "{problems:?}");
+        let filtered = format!("{path}?user_id=eve");
+        project.post(&filtered, &json!({})).await.expect(400);
     }
 }
 
@@ -182,6 +217,20 @@ async fn values_out_of_range_are_refused() {
             "deprecated_status: must be one of",
         ),
         ("/auth_configs?limit=many", "limit: must be a number"),
+        (
+            "/connected_accounts?user_ids=",
+            "user_ids: must not be empty",
+        ),
+        ("/files/list?tool_slug=", "tool_slug: must not be empty"),
+        ("/connected_accounts?user_ids=%FF", "user_ids: contains"),
+        (
+            "/connected_accounts?user_ids[0]=a",
+            "user_ids: takes no key in brackets",
+        ),
+        (
+            "/connected_accounts?account_type=ALL&account_type=SHARED",
+            "account_type: is sent with several values",
+        ),
     ] {
         let answer = project.get(path).await.expect(400);
         let problems = answer.problems();
