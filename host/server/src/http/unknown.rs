@@ -9,7 +9,7 @@ use std::{cell::OnceCell, fmt, sync::Arc};
 
 use app::{
     Error,
-    core::spelling::{is_same, nearest, resembles_session_restriction},
+    core::spelling::{is_same, nearest, resembles_session_restriction, shortened},
 };
 use axum::{
     http::{HeaderName, HeaderValue},
@@ -37,8 +37,6 @@ const FILTER_NAMES: [&str; 10] = [
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
 pub(crate) const MAX_WARNINGS: usize = 10;
-/// Maximum characters of a name that a client sent and a response repeats.
-const MAX_NAME_CHARS: usize = 64;
 
 /// Names that a request may have, and the warnings about others. Nothing is allocated until one is
 /// noted.
@@ -51,7 +49,16 @@ struct Noted {
     parameters: Vec<&'static [&'static str]>,
     /// True if the handler reads all parameters.
     reads_all: bool,
-    warnings: Vec<Warning>,
+    warnings: Warnings,
+}
+
+/// Warnings about a request.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    /// The first ones, at most [`MAX_WARNINGS`].
+    named: Vec<Warning>,
+    /// Number of further ones.
+    unnamed: usize,
 }
 
 /// An unknown query parameter or property of a body.
@@ -72,6 +79,39 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
+    }
+}
+
+impl Warnings {
+    /// Returns true if nothing was unknown.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// Iterates over the first warnings.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Warning> {
+        self.named.iter()
+    }
+
+    /// Returns the number of further ones.
+    pub(crate) fn unnamed(&self) -> usize {
+        self.unnamed
+    }
+
+    /// Adds a warning, which is made only if it is one of the first.
+    pub(super) fn add(&mut self, warning: impl FnOnce() -> Warning) {
+        if self.named.len() < MAX_WARNINGS {
+            self.named.push(warning());
+        } else {
+            self.unnamed += 1;
+        }
+    }
+
+    fn extend(&mut self, other: Self) {
+        for warning in other.named {
+            self.add(|| warning);
+        }
+        self.unnamed += other.unnamed;
     }
 }
 
@@ -96,9 +136,9 @@ impl Names {
     }
 
     /// Adds warnings about members of a body.
-    pub(crate) fn warn(&self, warnings: Vec<Warning>) {
+    pub(crate) fn warn(&self, warnings: Warnings) {
         if !warnings.is_empty() {
-            self.noted().add(warnings);
+            self.noted().warnings.extend(warnings);
         }
     }
 
@@ -132,15 +172,14 @@ impl Names {
         }
         let known = noted.parameters.iter().copied().flatten();
         let known: Vec<_> = known.map(|name| branding.rename(name)).collect();
-        let unknown = url::form_urlencoded::parse(query.as_bytes())
-            .filter_map(|(name, _)| {
-                let plain = name.split('[').next().unwrap_or_default();
-                let is_known = known.iter().any(|known| known == plain);
-                (!is_known).then(|| warning("query parameter", "", plain, known.iter()))
-            })
-            .take(MAX_WARNINGS)
-            .collect();
-        noted.add(unknown);
+        for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
+            let plain = name.split('[').next().unwrap_or_default();
+            if !known.iter().any(|known| known == plain) {
+                noted
+                    .warnings
+                    .add(|| warning("query parameter", "", plain, known.iter()));
+            }
+        }
     }
 
     /// Adds the warnings to the response.
@@ -148,27 +187,13 @@ impl Names {
         let Some(noted) = self.0.get() else {
             return;
         };
-        let warnings = std::mem::take(&mut noted.lock().warnings);
-        for warning in warnings {
-            if let Ok(value) = HeaderValue::try_from(warning.text) {
+        let Warnings { named, unnamed } = std::mem::take(&mut noted.lock().warnings);
+        let more = (unnamed > 0).then(|| format!("and {unnamed} more unknown names are ignored"));
+        for text in named.into_iter().map(|warning| warning.text).chain(more) {
+            if let Ok(value) = HeaderValue::try_from(text) {
                 response.headers_mut().append(WARNING_HEADER, value);
             }
         }
-    }
-}
-
-impl Noted {
-    /// Adds warnings until a response has the maximum number of them.
-    fn add(&mut self, warnings: Vec<Warning>) {
-        let left = MAX_WARNINGS.saturating_sub(self.warnings.len());
-        self.warnings.extend(warnings.into_iter().take(left));
-    }
-}
-
-/// Adds a warning about a body. The warning is not made if the body has the maximum number of them.
-pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() -> Warning) {
-    if warnings.len() < MAX_WARNINGS {
-        warnings.push(warning());
     }
 }
 
@@ -197,14 +222,6 @@ fn warning(
     }
 }
 
-/// Returns the start of a name that a client sent.
-pub(super) fn shortened(name: &str) -> &str {
-    match name.char_indices().nth(MAX_NAME_CHARS) {
-        Some((end, _)) => &name[..end],
-        None => name,
-    }
-}
-
 /// Returns a name that a client sent, shortened, with `?` for what is not plain ASCII.
 fn shown_name(name: &str) -> String {
     shortened(name)
@@ -221,10 +238,16 @@ mod tests {
     #[test]
     fn warnings_of_one_request_are_limited() {
         let names = Names::default();
-        let warnings = vec![member_warning("", "a", &[]); MAX_WARNINGS - 1];
-        names.warn(warnings.clone());
-        names.warn(warnings);
+        for _ in 0..2 {
+            let mut warnings = Warnings::default();
+            for _ in 1..MAX_WARNINGS {
+                warnings.add(|| member_warning("", "a", &[]));
+            }
+            names.warn(warnings);
+        }
         names.compare(&"a=1&".repeat(5_000), &Branding::new(DEFAULT_BRAND));
-        assert_eq!(names.noted().warnings.len(), MAX_WARNINGS);
+        let noted = names.noted();
+        assert_eq!(noted.warnings.named.len(), MAX_WARNINGS);
+        assert_eq!(noted.warnings.unnamed, 5_000 + MAX_WARNINGS - 2);
     }
 }

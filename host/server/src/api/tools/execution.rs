@@ -18,7 +18,7 @@ use super::{
 };
 use crate::http::{
     ApiResult, CURRENT_REQUEST, IN_TABLE, Path, Prefix, ProjectKey, RawJson, SerializedJson,
-    UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warning,
+    UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warnings,
 };
 
 /// Header with the version that was executed, if an older client did not name one.
@@ -121,7 +121,7 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
 /// Facts about the body of an execution, in addition to the request itself.
 struct BodyNotes {
     names_version: bool,
-    warnings: Vec<Warning>,
+    warnings: Warnings,
 }
 
 fn request(

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde::de::{
-    self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor,
+    self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, Unexpected,
+    Visitor,
     value::{MapDeserializer, SeqDeserializer, StrDeserializer},
 };
 
@@ -39,6 +40,14 @@ impl de::Error for Invalid {
 
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self(format!("must be {expected}"))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
     }
 }
 
