@@ -18,6 +18,7 @@ const MAX_READS: usize = 40;
 
 /// Returns the lines for the problems of a document, which `read` finds one by one. The paths of problems
 /// of the whole are its name.
+#[must_use]
 pub fn all_problems(
     mut value: Value,
     document: &str,
