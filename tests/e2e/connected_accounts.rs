@@ -43,6 +43,22 @@ async fn connected_at_once_and_masked_everywhere() {
 }
 
 #[tokio::test]
+async fn paused_account_is_named_if_none_is_active() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = given::keyed().await;
+    let values = json!({ "api_key": ACCOUNT_KEY });
+    let id = project.connect(toolkit, "API_KEY", "amy", values).await;
+    let path = format!("/connected_accounts/{id}/status");
+    let paused = project.patch(&path, &json!({ "enabled": false })).await;
+    paused.expect(200);
+    let call = json!({ "user_id": "amy", "arguments": { "url": "https://example.com" } });
+    let path = format!("/tools/execute/{}", guest::tool(toolkit));
+    let refused = project.post(&path, &call).await.expect(404);
+    let expected = format!("account {id} is INACTIVE: enable it with PATCH");
+    assert!(refused.text.contains(&expected), "{}", refused.text);
+}
+
+#[tokio::test]
 async fn short_secrets_are_masked_whole() {
     let host = Host::shared().await;
     let project = host.new_project().await;

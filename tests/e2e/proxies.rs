@@ -294,7 +294,7 @@ async fn refused_proxy_key_stays_secret() {
             .expect(400);
         refused.assert_envelope();
         assert!(
-            refused.problems()[0].starts_with("proxy_config:"),
+            refused.problems()[0].starts_with("proxy_config.proxy_url:"),
             "{bad}: {refused:#?}"
         );
     }

@@ -53,6 +53,20 @@ async fn unknown_tool_suggests_a_similar_one() {
 }
 
 #[tokio::test]
+async fn unknown_toolkit_and_trigger_type_suggest_similar_ones() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = given::keyed().await;
+    let trigger = given::keyed_trigger().await;
+    for (path, slug) in [("toolkits", toolkit), ("triggers_types", &*trigger)] {
+        let misspelled = &slug[..slug.len() - 1];
+        let refused = project.get(&format!("/{path}/{misspelled}")).await;
+        let refused = refused.expect(404);
+        let question = format!("did you mean `{slug}`?");
+        assert!(refused.text.contains(&question), "{}", refused.text);
+    }
+}
+
+#[tokio::test]
 async fn lines_of_a_description_are_joined() {
     let host = Host::shared().await;
     let slug = given::slug();

@@ -289,7 +289,7 @@ async fn disabled_instance_is_hidden_until_enabled() {
     given.set(&one, "enable").await.expect(409);
     let path = format!("/trigger_instances/manage/{one}");
     let nothing = given.project.patch(&path, &json!({})).await;
-    assert!(nothing.expect(400).text.contains("status: is missing"));
+    assert!(nothing.expect(400).text.contains("status: is required"));
     let disabled = given.set(&one, "disable").await.expect(200);
     assert_eq!(disabled["status"], "success");
     given.set(&one, "disable").await.expect(409);

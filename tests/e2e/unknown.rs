@@ -165,8 +165,8 @@ async fn every_wrong_type_names_its_member() {
             wrong,
             &[
                 "auth_config.authScheme: expected a string, got a list",
-                "auth_config.is_enabled_for_tool_router: expected a boolean, got a text",
-                "auth_config.name: expected a string, got 5",
+                "auth_config.is_enabled_for_tool_router: expected a boolean, got a string",
+                "auth_config.name: expected a string, got a number",
                 "auth_config.restrict_to_following_tools[1]: expected a string, got null",
             ],
         ),
@@ -178,7 +178,7 @@ async fn every_wrong_type_names_its_member() {
         (
             "/connected_accounts",
             json!({ "auth_config": "ac_x", "connection": {} }),
-            &["auth_config: expected an object, got a text"],
+            &["auth_config: expected an object, got a string"],
         ),
         (
             "/connected_accounts/link",
@@ -192,10 +192,96 @@ async fn every_wrong_type_names_its_member() {
         problems.sort();
         assert_eq!(problems, expected, "{path}: {body}");
     }
-    let body = json!({ "arguments": {}, "version": 5 });
+    let body = json!({
+        "arguments": {}, "version": 5, "custom_auth_params": { "parameters": [
+            { "in": "query", "value": "v" }, { "name": "n", "in": "cookie", "value": "v" },
+        ] },
+    });
     let answer = project.post(&execute, &body).await.expect(400);
-    let named = "body: version: invalid type: integer `5`";
-    assert!(answer.problems()[0].starts_with(named), "{answer:#?}");
+    assert_eq!(
+        answer.problems(),
+        [
+            "version: expected a string, got a number",
+            "custom_auth_params.parameters[0].name: is required",
+            "custom_auth_params.parameters[1].in: must be one of query, header",
+        ]
+    );
+    let twice = r#"{"toolkit":{"slug":"x"},"auth_config":{"type":"a","type":"b"}}"#;
+    let twice = Body::Raw("application/json", twice.into());
+    let answer = project
+        .send(Method::POST, "/auth_configs", twice, &[])
+        .await;
+    let problems = answer.expect(400).problems();
+    assert!(
+        problems[0].starts_with("auth_config.type: is given twice"),
+        "{problems:?}"
+    );
+}
+
+#[tokio::test]
+async fn errors_repeat_no_value_of_the_caller() {
+    let project = Host::shared().await.new_project().await;
+    let execute = format!("/tools/execute/{}", given::shared_echo().await);
+    let value = "value-of-the-caller";
+    let config = given::auth_config(&project).await;
+    for (path, body) in [
+        (
+            &*execute,
+            json!({ "version": [value], "text": { "a": value } }),
+        ),
+        (&*execute, json!({ "connected_account_id": value })),
+        (
+            "/auth_configs",
+            json!({ "toolkit": { "slug": given::keyed().await }, "auth_config": {
+                "type": "use_custom_auth", "authScheme": value,
+            } }),
+        ),
+        (
+            "/connected_accounts",
+            json!({ "auth_config": { "id": config }, "connection": { "state": {
+                "authScheme": value, "val": {},
+            } } }),
+        ),
+        (
+            "/tool_router/session",
+            json!({ "user_id": "amy", "tags": [value] }),
+        ),
+        (
+            "/tool_router/session",
+            json!({ "user_id": "amy", "preload": { "tools": { "a": value } } }),
+        ),
+        (
+            "/webhook_subscriptions",
+            json!({ "webhook_url": "https://example.com", "enabled_events": [value] }),
+        ),
+    ] {
+        let refused = project.post(path, &body).await.expect(400);
+        assert!(!refused.text.contains(value), "{path}: {}", refused.text);
+        assert!(!refused.text.contains("enum"), "{path}: {}", refused.text);
+    }
+    let body = json!({ "auth_config": { "id": config }, "connection": { "state": {
+        "authScheme": "NO_SUCH_SCHEME", "val": {},
+    } } });
+    let refused = project.post("/connected_accounts", &body).await.expect(400);
+    let problems = refused.problems();
+    let expected = "connection.state.authScheme: must be one of ";
+    assert!(problems[0].starts_with(expected), "{problems:?}");
+}
+
+#[tokio::test]
+async fn long_lists_of_problems_are_counted() {
+    let project = Host::shared().await.new_project().await;
+    let list = vec![json!(1); 30];
+    let body = json!({ "toolkit": { "slug": "x" }, "auth_config": {
+        "type": "use_custom_auth", "restrict_to_following_tools": list,
+    } });
+    let problems = project
+        .post("/auth_configs", &body)
+        .await
+        .expect(400)
+        .problems();
+    assert_eq!(problems.len(), 21, "{problems:?}");
+    assert_eq!(problems[20], "and at least 10 more");
 }
 
 #[tokio::test]

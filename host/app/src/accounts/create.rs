@@ -38,6 +38,9 @@ use crate::{
 /// Maximum size of the values of an account as JSON, in bytes.
 pub const MAX_VALUES_BYTES: usize = 64 << 10;
 
+/// Property of requests that names the scheme of an account.
+pub(super) const SCHEME_PROPERTY: &str = "connection.state.authScheme";
+
 /// Request to create an account.
 #[derive(Debug)]
 pub struct NewAccount {
@@ -188,14 +191,15 @@ impl ValidatedRequest {
     /// Checks that a scheme that the request names is that of the auth config.
     fn check_scheme(&self, given: &str) -> Result<()> {
         let mode = self.config.body.scheme;
-        if auth_configs::offered_scheme(&self.release, given)? == mode {
+        let given = auth_configs::offered_scheme(&self.release, SCHEME_PROPERTY, given)?;
+        if given == mode {
             return Ok(());
         }
         let id = &self.config.id;
-        let configured = mode.as_str();
         Err(errors::account_refused(format!(
-            "auth config {id} connects with {configured}, not with {}",
-            crate::core::truncate(given)
+            "{SCHEME_PROPERTY}: auth config {id} connects with {}, not with {}",
+            mode.as_str(),
+            given.as_str()
         )))
     }
 

@@ -134,7 +134,7 @@ pub(super) fn validate_values(
     scheme: &str,
     values: Values,
 ) -> Result<(AuthMode, Values)> {
-    let mode = auth_configs::offered_scheme(release, scheme)?;
+    let mode = auth_configs::offered_scheme(release, "custom_connection_data.authScheme", scheme)?;
     let values = match release.scheme(mode) {
         Some(scheme) => scheme::complete(scheme, values).map_err(errors::account_fields)?,
         None => values,

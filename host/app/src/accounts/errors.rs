@@ -38,7 +38,7 @@ crate::error_table! { pub table:
     /// Fields of the auth scheme are missing or invalid.
     ACCOUNT_FIELDS = account_fields(problems: impl Into<Problems>): Invalid, 612, "ConnectedAccount_MissingRequiredFields",
         "required fields of the connection are missing or invalid",
-        "send the fields that `errors` lists in `connection.state.val`", with_problems(problems);
+        "send the fields that the error lists in `connection.state.val`", with_problems(problems);
 
     /// The secret that a browser sent is unknown, used or expired. The error does not say which.
     ATTEMPT_UNKNOWN = attempt_unknown(): Invalid, 610, "ConnectedAccount_FlowInvalid",
@@ -67,9 +67,9 @@ crate::error_table! { pub table:
         "the token of connected account {account} has expired, and it was not refreshed: {reason}",
         "nothing was sent: retry later; the account stays connected", with_retry_after(retry_after);
 
-    /// The user has no usable connected account.
-    NO_ACCOUNT = no_account(user: impl Display, toolkit: impl Display): NotFound, 1810, "ActionExecute_ConnectedAccountNotFound",
-        "user `{user}` has no active connected account for toolkit {toolkit}",
+    /// The user has no usable connected account. The note names one that is not active, or is empty.
+    NO_ACCOUNT = no_account(user: impl Display, toolkit: impl Display, note: &str): NotFound, 1810, "ActionExecute_ConnectedAccountNotFound",
+        "user `{user}` has no active connected account for toolkit {toolkit}{note}",
         "connect an account for this user first, or name an account that is shared with the user in `connected_account_id`";
     /// The account that the request names does not exist.
     NAMED_ACCOUNT_NOT_FOUND = named_account_not_found(id: impl Display): NotFound, 1810, "ActionExecute_ConnectedAccountNotFound",

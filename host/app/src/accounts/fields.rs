@@ -8,7 +8,7 @@ use super::{
     account::status_after,
     auth_configs,
     authorize::user_values,
-    create::check_size,
+    create::{SCHEME_PROPERTY, check_size},
     credential::{Credential, open_credential},
     scheme,
     tokens::obtains_from_fields,
@@ -27,7 +27,7 @@ pub(super) async fn fill(
     given: &Values,
 ) -> Result<Record<Credential>> {
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let mode = auth_configs::offered_scheme(&release, scheme)?;
+    let mode = auth_configs::offered_scheme(&release, SCHEME_PROPERTY, scheme)?;
     if mode != account.body.scheme || mode.redirects() {
         let actual = account.body.scheme.as_str();
         return Err(errors::account_refused(format!(

@@ -22,6 +22,7 @@ use super::{
     refresh::RefreshReason,
     scheme,
     tokens::TokenOwner,
+    unusable::inactive_account_note,
     user_id::parse_user_id,
 };
 use crate::{
@@ -67,7 +68,7 @@ pub(crate) async fn grant(
             let record = Box::pin(named_account(app, project, &id, user)).await?;
             if *record.body.toolkit != **toolkit {
                 // The account exists but belongs to another toolkit.
-                return Err(errors::no_account(record.body.user_id, toolkit));
+                return Err(errors::no_account(record.body.user_id, toolkit, ""));
             }
             record
         }
@@ -138,9 +139,11 @@ pub(super) async fn newest_active(
             }
             gone.insert(record.body.auth_config);
         }
-        let next = page
-            .next
-            .ok_or_else(|| errors::no_account(crate::core::truncate(user), toolkit))?;
+        let Some(next) = page.next else {
+            let note = inactive_account_note(app, project, user, toolkit).await?;
+            let user = crate::core::truncate(user);
+            return Err(errors::no_account(user, toolkit, &note));
+        };
         query = query.after(next).page(0, ACCOUNT_PAGE_SIZE);
     }
 }

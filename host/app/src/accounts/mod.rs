@@ -38,6 +38,7 @@ mod sharing;
 mod state;
 mod tokens;
 mod trigger;
+mod unusable;
 mod user_id;
 mod verification;
 
@@ -71,7 +72,7 @@ pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;
 pub use session::{SessionAccount, commit_signal};
 pub(crate) use session::{
-    accounts_of_session, check_usable, count_of_session, find_by_id_or_alias, newest_inactive,
+    accounts_of_session, check_usable, count_of_session, find_by_id_or_alias,
     newest_session_config, session_accounts,
 };
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
@@ -81,6 +82,7 @@ pub use tokens::{RefreshCounts, RevokedToken, Settings, TokenManager};
 pub(crate) use trigger::{
     account_for_trigger, active_account, check_account_for_tool, grant_trigger,
 };
+pub(crate) use unusable::{inactive_account_note, newest_inactive};
 pub use user_id::{DEFAULT_USER, parse_user_id};
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

@@ -36,7 +36,7 @@ pub(crate) async fn check_usable(
     let account = record(app, project, id).await?;
     check_user_allowed(&account, Some(user))?;
     if account.body.toolkit != toolkit {
-        return Err(errors::no_account(account.body.user_id, toolkit));
+        return Err(errors::no_account(account.body.user_id, toolkit, ""));
     }
     active_config(app, project, &account).await?;
     Ok(())
@@ -114,30 +114,6 @@ pub(crate) async fn count_of_session(
         .iter()
         .filter(|account| auth_config.is_some() || account.in_sessions);
     Ok(counted.count())
-}
-
-/// Returns the newest private account of a user and toolkit that is not active. Considers only the
-/// accounts of the auth config, if there is one.
-pub(crate) async fn newest_inactive(
-    app: &App,
-    project: &Project,
-    user: &str,
-    toolkit: &str,
-    auth_config: Option<&AuthConfigId>,
-) -> Result<Option<Record<Account>>> {
-    let mut query = Query::for_project(project.id.as_str())
-        .is("user_id", user)
-        .is("toolkit", toolkit)
-        .descending()
-        .page(0, MAX_CANDIDATES);
-    if let Some(id) = auth_config {
-        query = query.is("auth_config", id.as_str());
-    }
-    let accounts = app.store.find::<Account>(&query).await?.records;
-    Ok(accounts.into_iter().find(|account| {
-        account.body.sharing.account_type == AccountType::Private
-            && account.body.status != Status::Active
-    }))
 }
 
 /// Returns the active accounts of a user, newest first, and those that a session pins.

@@ -35,7 +35,7 @@ pub(crate) async fn account_for_trigger(
     let account = active_account(app, project, id).await?;
     check_user_allowed(&account, is_user_named.then_some(&*user))?;
     if account.body.toolkit != toolkit {
-        return Err(errors::no_account(account.body.user_id, toolkit));
+        return Err(errors::no_account(account.body.user_id, toolkit, ""));
     }
     Ok(account)
 }

@@ -188,7 +188,7 @@ fn question_text(
     note: &str,
 ) -> Result<String> {
     let parsed: Map<String, Value> = serde_json::from_slice(&request.arguments)
-        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
+        .map_err(|_| errors::arguments_invalid(tool, "arguments: must be a JSON object"))?;
     let arguments: Vec<(String, String)> = parsed
         .iter()
         .map(|(name, value)| {

@@ -43,7 +43,11 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
     let mut toolkit = |slug: &str| {
         let found = catalog.toolkit(slug.trim());
         if found.is_none() {
-            unknown.push(truncate(slug));
+            unknown.push(format!(
+                "{}{}",
+                truncate(slug),
+                catalog.similar_toolkit(slug)
+            ));
         }
         found.map_or_else(String::new, |found| found.slug.to_string())
     };
@@ -76,7 +80,7 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
             }
             Err(_) if named.contains(upper.as_str()) => upper,
             _ => {
-                unknown.push(truncate(slug));
+                unknown.push(format!("{}{}", truncate(slug), catalog.similar_tool(slug)));
                 String::new()
             }
         }
@@ -156,21 +160,7 @@ fn respell_keys<V>(
 
 /// Checks the values that need no look-up.
 fn check_values(config: &Config) -> Result<()> {
-    let mut problems = Vec::new();
-    let of_toolkits = config.tools.values().filter_map(|filter| match filter {
-        ToolFilter::Tags(tags) => Some(tags),
-        ToolFilter::Enable(_) | ToolFilter::Disable(_) => None,
-    });
-    let tags = of_toolkits
-        .chain([&config.tags])
-        .flat_map(|tags| tags.enable.iter().chain(&tags.disable));
-    let approval = config.approval_toolkit_tags.values().flatten();
-    for tag in tags.chain(&config.approval_tags).chain(approval) {
-        if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {
-            let known = KNOWN_TOOL_HINTS.join(", ");
-            problems.push(format!("tags: {} is not one of [{known}]", truncate(tag)));
-        }
-    }
+    let mut problems = tag_problems(config);
     for (toolkit, ids) in &config.connected_accounts {
         if !(1..=MAX_PINNED_ACCOUNTS).contains(&ids.len()) {
             problems.push(format!(
@@ -205,6 +195,34 @@ fn check_values(config: &Config) -> Result<()> {
         ));
     }
     errors::refuse_problems(problems, errors::session_invalid)
+}
+
+/// Returns the problems of the tags that a configuration names.
+fn tag_problems(config: &Config) -> Vec<String> {
+    let mut lists = vec![
+        ("tags".to_owned(), &config.tags.enable),
+        ("tags".to_owned(), &config.tags.disable),
+        ("tags.require_approval".to_owned(), &config.approval_tags),
+    ];
+    for (toolkit, filter) in &config.tools {
+        if let ToolFilter::Tags(tags) = filter {
+            let path = format!("tools.{toolkit}.tags");
+            lists.push((path.clone(), &tags.enable));
+            lists.push((path, &tags.disable));
+        }
+    }
+    for (toolkit, tags) in &config.approval_toolkit_tags {
+        lists.push((format!("tools.{toolkit}.tags.require_approval"), tags));
+    }
+    let known = KNOWN_TOOL_HINTS.join(", ");
+    lists.retain(|(_, tags)| {
+        tags.iter()
+            .any(|tag| !KNOWN_TOOL_HINTS.contains(&tag.as_str()))
+    });
+    lists
+        .iter()
+        .map(|(path, _)| format!("{path}: each must be one of {known}"))
+        .collect()
 }
 
 async fn check_auth_configs(app: &App, project: &Project, config: &Config) -> Result<()> {

@@ -9,14 +9,15 @@ crate::error_table! { pub table:
     /// The configuration of a session, or a request to a session, is invalid.
     SESSION_INVALID = session_invalid(problems: impl Into<Problems>): Invalid, 4300, "ToolRouterV2_BadRequest",
         "the request to the session is invalid",
-        "correct the problems that `errors` lists", with_problems(problems);
+        "correct the problems that the error lists", with_problems(problems);
     /// The session does not exist in the project.
     SESSION_NOT_FOUND = tool_router_session_not_found(id: impl Display): NotFound, 4301, "ToolRouterV2_SessionNotFound",
         "tool router session {id} not found",
         "create a session with POST /tool_router/session";
-    /// The user of the session lacks a usable account for the toolkit.
-    NO_ACTIVE_CONNECTION = no_active_connection(user: impl Display, toolkit: impl Display): Invalid, 4302, "ToolRouterV2_NoActiveConnection",
-        "user `{user}` has no active connection to toolkit {toolkit} that the session may use",
+    /// The user of the session lacks a usable account for the toolkit. The note names one that is not
+    /// active, or is empty.
+    NO_ACTIVE_CONNECTION = no_active_connection(user: impl Display, toolkit: impl Display, note: &str): Invalid, 4302, "ToolRouterV2_NoActiveConnection",
+        "user `{user}` has no active connection to toolkit {toolkit} that the session may use{note}",
         "connect an account with the operation `link` of the session, or with the meta tool MANAGE_CONNECTIONS";
     /// The session names toolkits that do not exist.
     INVALID_TOOLKIT_SLUGS = invalid_toolkit_slugs(slugs: impl Display): Invalid, 4305, "ToolRouterV2_InvalidToolkitSlugs",
@@ -107,7 +108,7 @@ crate::error_table! { pub table:
     /// The recipe cannot be stored.
     RECIPE_INVALID = recipe_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4350, "ToolRouterV2_RecipeInvalid",
         "recipe {slug} is invalid",
-        "correct the problems that `errors` lists, and store the recipe again", with_problems(problems);
+        "correct the problems that the error lists, and store the recipe again", with_problems(problems);
     /// The recipe does not exist for the user of the session.
     RECIPE_NOT_FOUND = recipe_not_found(slug: impl Display): NotFound, 4351, "ToolRouterV2_RecipeNotFound",
         "the user has no recipe {slug}",
@@ -115,7 +116,7 @@ crate::error_table! { pub table:
     /// The arguments of a recipe do not match its input schema.
     RECIPE_INPUT_INVALID = recipe_input_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4352, "ToolRouterV2_RecipeInputInvalid",
         "the arguments do not match the input schema of recipe {slug}",
-        "correct the problems that `errors` lists; the meta tool GET_RECIPE shows the schema", with_problems(problems);
+        "correct the problems that the error lists; the meta tool GET_RECIPE shows the schema", with_problems(problems);
     /// The run of a recipe does not exist for the user of the session.
     RECIPE_RUN_NOT_FOUND = recipe_run_not_found(id: impl Display): NotFound, 4353, "ToolRouterV2_RecipeRunNotFound",
         "the user has no run {id} of a recipe, or it is older than a day",
@@ -149,7 +150,7 @@ crate::error_table! { pub table:
     /// The content of an MCP server is invalid, or names what does not exist.
     MCP_SERVER_INVALID = mcp_server_invalid(problems: impl Into<Problems>): Invalid, 4402, "McpServer_BadRequest",
         "the MCP server is invalid",
-        "correct the problems that `errors` lists", with_problems(problems);
+        "correct the problems that the error lists", with_problems(problems);
     /// The user has an instance of the MCP server.
     MCP_INSTANCE_EXISTS = mcp_instance_exists(user: impl Display): Conflict, 4403, "McpInstance_Exists",
         "user `{user}` has an instance of the MCP server already",

@@ -123,7 +123,10 @@ pub async fn proxy(
     let catalog = app.catalog.snapshot();
     let release = catalog
         .toolkit(toolkit.trim())
-        .ok_or_else(|| errors::invalid_toolkit_slugs(truncate(toolkit)))?
+        .ok_or_else(|| {
+            let similar = catalog.similar_toolkit(toolkit);
+            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(toolkit)))
+        })?
         .current();
     let config = caller.config();
     scope::check_proxy(config, &release.slug)?;

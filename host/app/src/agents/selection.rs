@@ -45,7 +45,14 @@ pub async fn select(
             "account: the session has several accounts of toolkit {toolkit}, and the call must name one"
         )));
     }
-    first.ok_or_else(|| errors::no_active_connection(&config.user_id, toolkit))
+    match first {
+        Some(account) => Ok(account),
+        None => {
+            let user = &config.user_id;
+            let note = accounts::inactive_account_note(app, &caller.project, user, toolkit).await?;
+            Err(errors::no_active_connection(user, toolkit, &note))
+        }
+    }
 }
 
 /// Returns the accounts that a session may use for a toolkit without pinning them, newest first.

@@ -13,7 +13,9 @@ use std::{
 use bumpalo::Bump;
 use bytes::Bytes;
 use jsonschema::{
-    PatternOptions, ValidationError, Validator, error::ValidationErrorKind, paths::LocationSegment,
+    JsonType, PatternOptions, ValidationError, Validator,
+    error::{TypeKind, ValidationErrorKind},
+    paths::LocationSegment,
 };
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
@@ -431,13 +433,14 @@ fn not_json_line(cause: &serde_json::Error) -> String {
     format!("not JSON: {cause}")
 }
 
-/// Returns the path of the value and its problem, for example `tools[0].tool_slug is missing`.
+/// Returns the path of the value and its problem, for example `tools[0].tool_slug: is required`. It
+/// repeats no value, which could be a secret.
 fn problem_line(error: &ValidationError<'_>) -> String {
     let mut problem_line = Line {
         text: String::new(),
         left: MAX_LINE_CHARS,
     };
-    // A write error means that the line is full. A message quotes its value, which may be large.
+    // A write error means that the line is full. A message quotes its schema, which may be large.
     _ = write_problem(&mut problem_line, error);
     problem_line.text
 }
@@ -454,9 +457,42 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
     match error.kind() {
         ValidationErrorKind::Required {
             property: Value::String(name),
-        } => write!(line, "{separator}{name} is missing"),
-        _ if separator.is_empty() => write!(line, "at the top: {error}"),
-        _ => write!(line, ": {error}"),
+        } => return write!(line, "{separator}{name}: is required"),
+        _ if separator.is_empty() => line.write_str("at the top: ")?,
+        _ => line.write_str(": ")?,
+    }
+    let instance: &Value = error.instance();
+    let found = type_words(JsonType::from(instance));
+    match error.kind() {
+        ValidationErrorKind::Type { kind } => {
+            write!(line, "expected {}, got {found}", expected_words(kind))
+        }
+        ValidationErrorKind::PropertyNames { error } => {
+            write!(line, "{}", error.masked_with("the name of a property"))
+        }
+        _ => write!(line, "{}", error.masked_with(found)),
+    }
+}
+
+fn expected_words(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(json_type) => type_words(*json_type).to_owned(),
+        TypeKind::Multiple(types) => {
+            let words: Vec<_> = types.iter().map(type_words).collect();
+            words.join(" or ")
+        }
+    }
+}
+
+fn type_words(json_type: JsonType) -> &'static str {
+    match json_type {
+        JsonType::Null => "null",
+        JsonType::Boolean => "a boolean",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::String => "a string",
+        JsonType::Array => "a list",
+        JsonType::Object => "an object",
     }
 }
 

@@ -6,9 +6,9 @@ use crate::core::error::Problems;
 pub use crate::projects::errors::*;
 
 crate::error_table! { pub table:
-    /// The toolkit does not exist.
-    TOOLKIT_NOT_FOUND = toolkit_not_found(slug: impl Display): NotFound, 2501, "Toolkit_NotFound",
-        "toolkit {slug} not found",
+    /// The toolkit does not exist. The text `similar` is empty if no toolkit has a similar slug.
+    TOOLKIT_NOT_FOUND = toolkit_not_found(slug: impl Display, similar: &str): NotFound, 2501, "Toolkit_NotFound",
+        "toolkit {slug} not found{similar}",
         "list the toolkits to see the slugs";
     /// The version does not exist for this toolkit.
     VERSION_NOT_FOUND = version_not_found(slug: impl Display, version: impl Display): NotFound, 2506, "Toolkit_VersionNotFound",
@@ -23,14 +23,15 @@ crate::error_table! { pub table:
     TOOL_DEPRECATED = tool_deprecated(slug: impl Display): Gone, 2410, "Tool_ToolDeprecated",
         "tool {slug} is deprecated in every version",
         "name an exact version to keep using the tool";
-    /// The trigger type does not exist in the requested version.
-    TRIGGER_TYPE_NOT_FOUND = trigger_type_not_found(slug: impl Display, version: impl Display): NotFound, 2901, "TriggerType_NotFound",
-        "trigger type {slug} not found in version {version}",
+    /// The trigger type does not exist in the requested version. The text `similar` is empty if no
+    /// trigger type has a similar slug.
+    TRIGGER_TYPE_NOT_FOUND = trigger_type_not_found(slug: impl Display, version: impl Display, similar: &str): NotFound, 2901, "TriggerType_NotFound",
+        "trigger type {slug} not found in version {version}{similar}",
         "list the trigger types to see their slugs and versions";
     /// The arguments do not match the tool's schema.
     ARGUMENTS_INVALID = arguments_invalid(tool: impl Display, problems: impl Into<Problems>): Invalid, 1820, "ActionExecute_ArgumentsInvalid",
         "the arguments do not match the schema of {tool}",
-        "correct the problems that `errors` lists; `input_parameters` of the tool is the schema", with_problems(problems);
+        "correct the problems that the error lists; `input_parameters` of the tool is the schema", with_problems(problems);
     /// The toolkit does not offer the auth scheme.
     SCHEME_NOT_OFFERED = scheme_not_offered(toolkit: impl Display, scheme: impl Display): Invalid, 302, "Auth_Config_SchemeNotOffered",
         "toolkit {toolkit} does not offer the auth scheme {scheme}",
@@ -40,7 +41,7 @@ crate::error_table! { pub table:
     /// on every server.
     COMPONENT_INVALID = component_invalid(problems: impl Into<Problems>): Invalid, 2503, "Toolkit_ComponentInvalid",
         "the component cannot be published",
-        "correct the problems that `errors` lists; `toolkit check` reports the same problems before publication", with_problems(problems);
+        "correct the problems that the error lists; `toolkit check` reports the same problems before publication", with_all_problems(problems);
     /// The component is larger than the maximum size, and was not examined.
     COMPONENT_TOO_LARGE = component_too_large(max_mib: usize): TooLarge, 2504, "Toolkit_ComponentTooLarge",
         "the component is larger than {max_mib} MiB",
@@ -49,7 +50,7 @@ crate::error_table! { pub table:
     /// understood, and refused for its cost.
     COMPONENT_LIMIT = component_limit(problems: impl Into<Problems>): Unprocessable, 2505, "Toolkit_ComponentLimit",
         "the component exceeds a limit",
-        "make the component smaller or simpler; the limits of compilation are settings of the server", with_problems(problems);
+        "make the component smaller or simpler; the limits of compilation are settings of the server", with_all_problems(problems);
     /// The component is not signed, and this server accepts only signed components.
     SIGNATURE_MISSING = signature_missing(): Forbidden, 2508, "Toolkit_SignatureMissing",
         "the component is not signed, and this server accepts only components signed by a key of `publish.trusted_keys`",
@@ -70,7 +71,7 @@ crate::error_table! { pub table:
     /// a conflict, because clients retry conflicts.
     BREAKING_CHANGE = breaking_change(slug: impl Display, version: impl Display, problems: impl Into<Problems>): Unprocessable, 2511, "Toolkit_BreakingChange",
         "the version is incompatible with {slug} {version} of the same day",
-        "publish the version under another day, or allow the incompatible change with `toolkit publish --breaking` or `?breaking=true`", with_problems(problems);
+        "publish the version under another day, or allow the incompatible change with `toolkit publish --breaking` or `?breaking=true`", with_all_problems(problems);
     /// The platform failed too often while this version ran. Nothing was started.
     QUARANTINED = quarantined(slug: impl Display, version: impl Display): Unavailable, 2507, "Toolkit_Quarantined",
         "version {version} of toolkit {slug} is quarantined: the host failed three times while this version ran",

@@ -70,7 +70,10 @@ pub fn scheme<'a>(
             if !(release.auth.is_empty()
                 && name.eq_ignore_ascii_case(AuthMode::NoAuth.as_str())) =>
         {
-            Err(errors::scheme_not_offered(&release.slug, truncate(name)))
+            Err(errors::scheme_not_offered(
+                &release.slug,
+                "that the request names",
+            ))
         }
         (None, _) => Ok((AuthMode::NoAuth, None)),
     }

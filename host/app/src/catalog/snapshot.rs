@@ -58,15 +58,45 @@ impl Snapshot {
     }
 
     /// Returns the question whether another tool was meant; empty if no tool is similar, or if
-    /// another version has the tool. Only the tools of one toolkit are compared: the one whose slug
-    /// the name starts with, or whose slug is most similar to the first word of the name.
+    /// another version has the tool.
     #[must_use]
     pub fn similar_tool(&self, slug: &str) -> String {
-        let start: String = slug.chars().take(MAX_COMPARED_CHARS).collect();
-        let name = start.to_ascii_lowercase().replace('-', "_");
-        if self.toolkit_of(&start).is_some() {
+        if self.toolkit_of(slug).is_some() {
             return String::new();
         }
+        self.similar_in_toolkit(slug, |release| {
+            release.tools.iter().map(|tool| &*tool.slug).collect()
+        })
+    }
+
+    /// Variant of [`similar_tool`](Self::similar_tool) for trigger types.
+    #[must_use]
+    pub(super) fn similar_trigger(&self, slug: &str) -> String {
+        if self.toolkit_of_trigger(slug).is_some() {
+            return String::new();
+        }
+        self.similar_in_toolkit(slug, |release| {
+            let triggers = release.triggers.iter();
+            triggers.map(|trigger| &*trigger.slug).collect()
+        })
+    }
+
+    /// Variant of [`similar_tool`](Self::similar_tool) for toolkits.
+    #[must_use]
+    pub fn similar_toolkit(&self, slug: &str) -> String {
+        did_you_mean(slug, self.toolkits.keys())
+    }
+
+    /// Returns the question whether another slug of a toolkit was meant. Only those of one toolkit are
+    /// compared: the one whose slug the name starts with, or whose slug is most similar to the first
+    /// word of the name.
+    fn similar_in_toolkit<'s>(
+        &'s self,
+        slug: &str,
+        slugs: impl FnOnce(&'s Release) -> Vec<&'s str>,
+    ) -> String {
+        let start: String = slug.chars().take(MAX_COMPARED_CHARS).collect();
+        let name = start.to_ascii_lowercase().replace('-', "_");
         let mut prefixes = name.rmatch_indices('_').map(|(end, _)| &name[..end]);
         let toolkit = prefixes
             .find_map(|prefix| self.toolkits.get(prefix))
@@ -74,9 +104,14 @@ impl Snapshot {
                 let word = name.split('_').next().unwrap_or_default();
                 nearest(word, self.toolkits.keys()).and_then(|slug| self.toolkits.get(slug))
             });
-        let tools = toolkit.map(|toolkit| &toolkit.current().tools);
-        let slugs = tools.into_iter().flatten().map(|tool| &*tool.slug);
-        did_you_mean(&name, slugs)
+        let release: Option<&'s Release> = toolkit.map(|toolkit| &**toolkit.current());
+        did_you_mean(&name, release.map(slugs).unwrap_or_default())
+    }
+
+    /// Returns the error for a toolkit that does not exist.
+    #[must_use]
+    pub fn unknown_toolkit(&self, slug: &str) -> Error {
+        errors::toolkit_not_found(truncate(slug), &self.similar_toolkit(slug))
     }
 
     /// Finds a toolkit by its slug, in upper or lower case.
@@ -104,7 +139,7 @@ impl Snapshot {
     pub fn releases_of(&self, slug: &str) -> Result<Vec<&Arc<Release>>> {
         let toolkit = self
             .toolkit(slug)
-            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+            .ok_or_else(|| self.unknown_toolkit(slug))?;
         Ok(toolkit.releases.values().rev().collect())
     }
 
@@ -125,7 +160,7 @@ impl Snapshot {
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
         let toolkit = self
             .toolkit(slug)
-            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+            .ok_or_else(|| self.unknown_toolkit(slug))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.

@@ -15,6 +15,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Time after which an operation that was refused for lack of capacity may succeed.
 pub const SHORT_WAIT: Duration = Duration::from_secs(1);
 
+/// Maximum number of problems of a request that an error lists.
+const MAX_LISTED_PROBLEMS: usize = 20;
+
 /// The reason why an operation was refused or failed.
 #[derive(Debug)]
 pub struct Error(Box<Details>);
@@ -24,6 +27,8 @@ struct Details {
     info: &'static ErrorInfo,
     message: String,
     problems: Vec<String>,
+    /// Number of the problems, listed or not.
+    problem_count: usize,
     retry_after: Option<Duration>,
     is_effect_unknown: bool,
 }
@@ -46,6 +51,20 @@ pub struct ErrorInfo {
 /// The problems of a request, one line each.
 #[derive(Debug)]
 pub struct Problems(Vec<String>);
+
+impl Problems {
+    /// Returns the first problems, and a line with the number of the others.
+    fn cut(self) -> Vec<String> {
+        let Self(mut lines) = self;
+        if lines.len() > MAX_LISTED_PROBLEMS {
+            // The search for problems may have ended before the last one.
+            let more = lines.len() - MAX_LISTED_PROBLEMS;
+            lines.truncate(MAX_LISTED_PROBLEMS);
+            lines.push(format!("and at least {more} more"));
+        }
+        lines
+    }
+}
 
 impl From<Vec<String>> for Problems {
     fn from(lines: Vec<String>) -> Self {
@@ -73,15 +92,27 @@ impl Error {
             info,
             message,
             problems: Vec::new(),
+            problem_count: 0,
             retry_after: None,
             is_effect_unknown: false,
         }))
     }
 
-    /// Adds the problems, which are listed after the message.
+    /// Adds the problems, of which the first ones are listed after the message.
     #[must_use]
     pub fn with_problems(mut self, problems: impl Into<Problems>) -> Self {
-        self.0.problems = problems.into().0;
+        let problems = problems.into();
+        self.0.problem_count = problems.0.len();
+        self.0.problems = problems.cut();
+        self
+    }
+
+    /// Adds problems of which each is listed after the message.
+    #[must_use]
+    pub(crate) fn with_all_problems(mut self, problems: impl Into<Problems>) -> Self {
+        let Problems(lines) = problems.into();
+        self.0.problem_count = lines.len();
+        self.0.problems = lines;
         self
     }
 
@@ -150,7 +181,11 @@ impl fmt::Display for Error {
         match self.problems() {
             [] => Ok(()),
             [only] => write!(formatter, ": {only}"),
-            [first, rest @ ..] => write!(formatter, ": {first} (and {} more)", rest.len()),
+            [first, ..] => write!(
+                formatter,
+                ": {first} (and {} more)",
+                self.0.problem_count - 1
+            ),
         }
     }
 }
@@ -192,16 +227,28 @@ macro_rules! error_table {
 
 #[cfg(test)]
 mod tests {
+    use super::MAX_LISTED_PROBLEMS;
     use crate::core::errors;
 
     #[test]
     fn message_counts_problems_and_list_is_complete() {
-        let error = errors::invalid(vec!["a is missing".into(), "b is wrong".into()]);
+        let error = errors::invalid(vec!["a: is required".into(), "b is wrong".into()]);
         assert_eq!(
             error.to_string(),
-            "the request is invalid: a is missing (and 1 more)"
+            "the request is invalid: a: is required (and 1 more)"
         );
         assert_eq!(error.problems().len(), 2);
+    }
+
+    #[test]
+    fn cut_list_counts_the_other_problems() {
+        let lines: Vec<_> = (0..25)
+            .map(|number| format!("{number}: is wrong"))
+            .collect();
+        let error = errors::invalid(lines);
+        assert_eq!(error.problems().len(), MAX_LISTED_PROBLEMS + 1);
+        assert_eq!(error.problems()[20], "and at least 5 more");
+        assert!(error.to_string().ends_with("(and 24 more)"), "{error}");
     }
 
     #[test]

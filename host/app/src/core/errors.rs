@@ -13,10 +13,11 @@ crate::error_table! { pub table:
     /// The request is invalid.
     INVALID = invalid(problems: impl Into<Problems>): Invalid, 10400, "Request_Invalid",
         "the request is invalid",
-        "correct the problems that `errors` lists", with_problems(problems);
-    /// The text cannot be an id of this kind, which is named with its article.
-    MALFORMED_ID = malformed_id(kind: &str, given: impl Display): Invalid, 10422, "Request_MalformedId",
-        "`{given}` is not the id of {kind}",
+        "correct the problems that the error lists", with_problems(problems);
+    /// The text cannot be an id of this kind, which is named with its article. It is not repeated, because it
+    /// could be a secret.
+    MALFORMED_ID = malformed_id(kind: &str, prefix: &str): Invalid, 10422, "Request_MalformedId",
+        "the text is not the id of {kind}, which starts with `{prefix}`",
         "send the id exactly as the server returned it";
 
     /// The project has too many calls running, or they hold too much. Nothing was started.

@@ -45,7 +45,7 @@ macro_rules! ids {
                 if well_formed(text, &[$prefix $(, $other)*]) {
                     Ok(Self(text.into()))
                 } else {
-                    Err(errors::malformed_id($what, super::truncate(text)))
+                    Err(errors::malformed_id($what, $prefix))
                 }
             }
 

@@ -174,9 +174,7 @@ fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {
         if !before.is_empty() {
             parts.push(Part::Text(before));
         }
-        let (name, after) = after
-            .split_once("}}")
-            .ok_or_else(|| format!("`{{{{` without `}}}}` in `{}`", truncate(text)))?;
+        let (name, after) = after.split_once("}}").ok_or("`{{` without `}}`")?;
         parts.push(Part::Value(placeholder(name.trim())?));
         rest = after;
     }

@@ -10,6 +10,8 @@
 
 pub use manifest::{is_meant_as, is_same, nearest};
 
+/// Maximum characters of a name that a client sent and a response repeats.
+const MAX_NAME_CHARS: usize = 64;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
 const RESTRICTING_NAMES: [&str; 48] = [
@@ -134,6 +136,15 @@ const SESSION_RESTRICTIONS: [&str; 24] = [
     "tools",
     "workbench",
 ];
+
+/// Returns the start of a name that a client sent.
+#[must_use]
+pub fn shortened(name: &str) -> &str {
+    match name.char_indices().nth(MAX_NAME_CHARS) {
+        Some((end, _)) => &name[..end],
+        None => name,
+    }
+}
 
 /// Returns true if a name is similar to that of a restriction of a session.
 #[must_use]

@@ -79,7 +79,7 @@ crate::error_table! { pub table:
     /// The configuration does not match the schema of the trigger type.
     CONFIG_INVALID = config_invalid(trigger: impl Display, problems: impl Into<Problems>): Invalid, 2914, "TriggerInstance_ConfigInvalid",
         "the configuration does not match the schema of {trigger}",
-        "correct the problems that `errors` lists; `config` of the trigger type is the schema", with_problems(problems);
+        "correct the problems that the error lists; `config` of the trigger type is the schema", with_problems(problems);
     /// The project has as many trigger instances as it may have.
     TOO_MANY_INSTANCES = too_many_instances(most: u64): Unprocessable, 2915, "TriggerInstance_TooMany",
         "the project has {most} trigger instances, which is the most",

@@ -142,14 +142,10 @@ impl TryFrom<Vec<String>> for Ranges {
         if given.len() > MAX_RANGES {
             return Err(format!("at most {MAX_RANGES} addresses"));
         }
-        let ranges = given.iter().map(|text| {
+        let ranges = given.iter().enumerate().map(|(index, text)| {
             let one = text.trim().parse::<IpAddr>().map(IpNet::from);
-            one.or_else(|_| text.trim().parse()).map_err(|_| {
-                format!(
-                    "`{}` is not an address or a range",
-                    crate::core::truncate(text)
-                )
-            })
+            one.or_else(|_| text.trim().parse())
+                .map_err(|_| format!("element {index} is not an address or a range"))
         });
         ranges.collect::<Result<_, _>>().map(Self)
     }

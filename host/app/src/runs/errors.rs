@@ -13,15 +13,15 @@ crate::error_table! { pub table:
     /// The model's output did not match the tool's schema in two attempts.
     PROMPT_NOT_UNDERSTOOD = prompt_not_understood(tool: impl Display, output: impl Display, problems: impl Into<Problems>): Unprocessable, 1822, "ActionExecute_TextNotUnderstood",
         "the language model found no arguments that match the schema of {tool}; its last output was: {output}; problems",
-        "add the values that `errors` reports as missing to `text`, or send `arguments`", with_problems(problems);
+        "add the values that the error reports as missing to `text`, or send `arguments`", with_problems(problems);
     /// The request to the language model failed.
     MODEL_FAILED = model_failed(reason: impl Display): UpstreamFailed, 1823, "ActionExecute_ModelFailed",
         "the request to the language model failed: {reason}",
         "retry, or send `arguments`; the operator configures the model with `llm.*`";
 
-    /// The URL does not belong to the provider of the credential. It is shown without its query.
-    ORIGIN_MISMATCH = origin_mismatch(url: impl Display, toolkit: impl Display): Invalid, 1831, "OriginMismatch",
-        "{url} is not a URL of the provider of toolkit {toolkit}",
+    /// The URL does not belong to the provider of the credential.
+    ORIGIN_MISMATCH = origin_mismatch(toolkit: impl Display): Invalid, 1831, "OriginMismatch",
+        "the endpoint is not a URL of the provider of toolkit {toolkit}",
         "send a path below the provider's base URL, or an absolute https URL of the same domain or of a host in the toolkit's `egress`";
     /// The network policy does not allow the request.
     PROXY_DENIED = proxy_denied(reason: impl Display): Forbidden, 1832, "ActionProxy_Denied",

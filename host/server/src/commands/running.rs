@@ -281,7 +281,7 @@ pub(super) fn refusal<'a>(
     // The message of an error with one problem ends with it.
     let further = problems.filter(|problem| !message.ends_with(*problem));
     // Here the lines are the list.
-    let fix = fix.replace(" that `errors` lists", "");
+    let fix = fix.replace(" that the error lists", "");
     let mut lines: Vec<&str> = std::iter::once(message).chain(further).collect();
     if !fix.is_empty() {
         lines.push(&fix);

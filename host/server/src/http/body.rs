@@ -15,6 +15,7 @@ use axum::{
 use bytes::Bytes;
 use net::text;
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, error::Category};
 
 use crate::{
     config::UnknownMembers,
@@ -23,7 +24,7 @@ use crate::{
         context::operation,
         errors, members,
         noting::{Notes, Noting},
-        unknown::{MAX_WARNINGS, Warning},
+        unknown::{Warning, Warnings},
     },
 };
 
@@ -32,6 +33,9 @@ pub(crate) use self::arriving::{read, read_after, read_file};
 /// Charsets of JSON bodies that are accepted, as the Encoding standard names them. Latin-1 is a part of
 /// `windows-1252` there.
 const JSON_CHARSETS: [&str; 5] = ["UTF-8", "UTF-16LE", "UTF-16BE", "windows-1252", "Shift_JIS"];
+
+/// Problem of a body of another type.
+const NOT_AN_OBJECT: &str = "body: must be a JSON object";
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
     type Rejection = ApiError;
@@ -103,11 +107,11 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
 }
 
 /// Refuses a change that would change nothing, because all its properties are unknown.
-fn refuse_unknown_change(unknown: &[Warning]) -> ApiResult<()> {
+fn refuse_unknown_change(unknown: &Warnings) -> ApiResult<()> {
     if unknown.is_empty() || operation().refuses_unknown_members {
         return Ok(());
     }
-    let problems: Vec<_> = unknown.iter().map(Warning::refusal).collect();
+    let problems: Vec<_> = unknown.named().map(Warning::refusal).collect();
     Err(errors::invalid(problems).into())
 }
 
@@ -117,24 +121,27 @@ fn refuse_unknown_change(unknown: &[Warning]) -> ApiResult<()> {
 ///
 /// # Errors
 /// `4300` with every refused property that was noted.
-pub(crate) fn admit_unknown(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
+pub(crate) fn admit_unknown(server: &Server, warnings: Warnings) -> ApiResult<()> {
     if operation().refuses_unknown_members && !warnings.is_empty() {
         // Of more members than are noted, one could be a restriction.
         let accepts_others = server.config.sessions.unknown_members == UnknownMembers::Warn
-            && warnings.len() < MAX_WARNINGS;
-        let problems: Vec<_> = warnings
-            .iter()
+            && warnings.unnamed() == 0;
+        let mut problems: Vec<_> = warnings
+            .named()
             .filter(|warning| !accepts_others || warning.may_restrict)
             .map(Warning::refusal)
             .collect();
         if !problems.is_empty() {
+            if let more @ 1.. = warnings.unnamed() {
+                problems.push(format!("and {more} more unknown body members"));
+            }
             return Err(errors::session_invalid(problems).into());
         }
-        let warnings: Vec<_> = warnings.iter().map(Warning::to_string).collect();
+        let warnings: Vec<_> = warnings.named().map(Warning::to_string).collect();
         let warnings = warnings.join(", ");
         tracing::warn!(warnings, "a request to a session has unknown members");
     }
-    CURRENT_REQUEST.with(|context| context.warnings.add(warnings));
+    CURRENT_REQUEST.with(|context| context.warnings.lock().extend(warnings));
     Ok(())
 }
 
@@ -173,19 +180,12 @@ async fn parse<T: Send + 'static>(
     server.app.large_work.run(&owner, size, work).await
 }
 
-/// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the notes about
-/// its members.
+/// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the notes
+/// about its members.
 fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Notes)> {
-    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
-    // serde would deserialize a struct from an array of its members in order.
-    if !value.is_object() {
-        return Err(errors::invalid("body: must be a JSON object").into());
-    }
-    let value = branding.restore(value);
-    members::read(value).map_err(|first| {
-        let again = json::parse(bytes).map(|value| branding.restore(value));
-        let mut problems = members::problems::<T>(again.unwrap_or_default(), first);
+    let value = || strict_object(bytes).map(|value| branding.restore(value));
+    members::read(value().map_err(errors::invalid)?).map_err(|_| {
+        let mut problems = value().map_or_else(|line| vec![line], members::problems::<T>);
         for line in &mut problems {
             *line = branding.rename(line).into_owned();
         }
@@ -193,36 +193,52 @@ fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(
     })
 }
 
+/// Parses a JSON object strictly. An empty body is read as an empty object.
+///
+/// # Errors
+/// The problem with the bytes.
+fn strict_object(bytes: &[u8]) -> Result<Value, String> {
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    let value = json::parse(bytes).map_err(|cause| match cause.classify() {
+        // The text starts with the path to a value that breaks a rule.
+        Category::Data => cause.to_string(),
+        _ => format!("body: {cause}"),
+    })?;
+    // serde would deserialize a struct from an array of its members in order.
+    if !value.is_object() {
+        return Err(NOT_AN_OBJECT.to_owned());
+    }
+    Ok(value)
+}
+
 /// Parses a JSON object whose parts are borrowed from its bytes. Returns also the warnings about
 /// unknown members.
 ///
 /// # Errors
 /// If the bytes are not an object that fits the type.
-pub(crate) fn borrowed_object<'a, T: Deserialize<'a>>(
-    bytes: &'a [u8],
-) -> ApiResult<(T, Vec<Warning>)> {
-    borrowed(bytes).map_err(|problem| errors::invalid(problem).into())
+pub(crate) fn borrowed_object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> ApiResult<(T, Warnings)> {
+    borrowed(bytes).map_err(|problems| errors::invalid(problems).into())
 }
 
 /// Parses as [`borrowed_object`] does, for operations with errors of their own.
 ///
 /// # Errors
-/// The problem with the bytes.
+/// Every problem with the bytes.
 pub(crate) fn borrowed<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
-) -> Result<(T, Vec<Warning>), String> {
-    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+) -> Result<(T, Warnings), Vec<String>> {
+    let json: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
-    if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err("body: must be a JSON object".to_owned());
+    if json.trim_ascii_start().first() != Some(&b'{') {
+        return Err(vec![NOT_AN_OBJECT.to_owned()]);
     }
     let mut notes = Notes::default();
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let body = T::deserialize(Noting::new(&mut json, &mut notes));
-    body.and_then(|body| json.end().map(|()| (body, notes.warnings)))
-        .map_err(|cause| match &*notes.path {
-            "" => format!("body: {cause}"),
-            path => format!("body: {path}: {cause}"),
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let body = T::deserialize(Noting::new(&mut reader, &mut notes));
+    body.and_then(|body| reader.end().map(|()| (body, notes.warnings)))
+        .map_err(|_| match strict_object(bytes) {
+            Ok(value) => members::problems::<T>(value),
+            Err(line) => vec![line],
         })
 }
 

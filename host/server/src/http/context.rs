@@ -11,6 +11,7 @@ use app::core::{
     shares::{Shares, TaskOwner},
     trace::OpenSpan,
 };
+use parking_lot::Mutex;
 
 use crate::http::{
     Branding, Server,
@@ -51,7 +52,7 @@ pub(crate) struct RequestContext {
     /// Concurrency permits that the request holds.
     pub permits: Permits,
     /// Warnings that its response will have.
-    pub warnings: Warnings,
+    pub warnings: Mutex<Warnings>,
 }
 
 impl RequestContext {
@@ -73,7 +74,7 @@ impl RequestContext {
             owner: OnceCell::new(),
             task: None,
             permits: Permits::default(),
-            warnings: Warnings::default(),
+            warnings: Mutex::default(),
         }
     }
 
@@ -104,7 +105,7 @@ impl RequestContext {
             owner: self.owner.clone(),
             task: self.task.clone(),
             permits: self.permits.take(),
-            warnings: self.warnings.share(),
+            warnings: Mutex::default(),
         }
     }
 }

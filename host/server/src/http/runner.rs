@@ -23,7 +23,7 @@ use crate::http::{
     permits,
     query::KnownParameters,
     request_counts::RouteCounts,
-    unknown::Warning,
+    unknown::Warnings,
 };
 
 /// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
@@ -76,10 +76,10 @@ impl OperationRunner {
     ///
     /// # Errors
     /// If a parameter is refused.
-    fn check_query(&self, request: &Request) -> Result<Vec<Warning>, Error> {
+    fn check_query(&self, request: &Request) -> Result<Warnings, Error> {
         match (&self.parameters, request.uri().query()) {
             (Some(parameters), Some(query)) => parameters.check(query),
-            _ => Ok(Vec::new()),
+            _ => Ok(Warnings::default()),
         }
     }
 
@@ -142,10 +142,11 @@ impl OperationRunner {
             }),
         };
         CURRENT_REQUEST.with(|context| {
+            let mut warnings = context.warnings.lock();
             if response.status().is_success() {
-                context.warnings.add(ignored);
+                warnings.extend(ignored);
             }
-            context.warnings.write(&mut response);
+            warnings.write(&mut response);
         });
         if let Some(successor) = operation.successor {
             let base = server.config.public_path();

@@ -2,29 +2,32 @@
 //! the response names them in a header, each with the nearest known name. Operations on sessions refuse
 //! unknown members instead, because a misspelled one could be a restriction. A misspelled restriction is
 //! refused everywhere ([`misspelling`](app::core::spelling::misspelling)), and so is a parameter that could
-//! be meant as one of any operation ([`KnownParameters`](crate::http::query::KnownParameters)).
+//! be meant as one of any operation ([`KnownParameters`](crate::http::query::KnownParameters)). Arguments that
+//! the schema of a tool does not describe are named in the same header.
 //!
 //! The known names are those of the types that the request is deserialized into.
 
-use std::{cell::OnceCell, fmt, sync::Arc};
+use std::fmt;
 
-use app::core::spelling::{nearest, resembles_session_restriction};
+use app::core::spelling::{nearest, resembles_session_restriction, shortened};
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
 };
-use parking_lot::Mutex;
 
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
 pub(crate) const MAX_WARNINGS: usize = 10;
-/// Maximum characters of a name that a client sent and a response repeats.
-const MAX_NAME_CHARS: usize = 64;
 
-/// Warnings about the request being answered. Nothing is allocated until there is one.
+/// Warnings about a request. Nothing is allocated until there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings(OnceCell<Arc<Mutex<Vec<Warning>>>>);
+pub(crate) struct Warnings {
+    /// The first ones, at most [`MAX_WARNINGS`].
+    named: Vec<Warning>,
+    /// Number of further ones.
+    unnamed: usize,
+}
 
 /// An unknown query parameter or property of a body.
 #[derive(Debug, Clone)]
@@ -48,37 +51,54 @@ impl fmt::Display for Warning {
 }
 
 impl Warnings {
-    /// Returns the same warnings for another task.
-    pub(crate) fn share(&self) -> Self {
-        Self(OnceCell::from(self.0.get_or_init(Arc::default).clone()))
+    /// Returns true if nothing was unknown.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.named.is_empty()
     }
 
-    /// Adds warnings until there is the maximum number of them.
-    pub(crate) fn add(&self, added: Vec<Warning>) {
-        if !added.is_empty() {
-            let mut warnings = self.0.get_or_init(Arc::default).lock();
-            let left = MAX_WARNINGS.saturating_sub(warnings.len());
-            warnings.extend(added.into_iter().take(left));
+    /// Iterates over the first warnings.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Warning> {
+        self.named.iter()
+    }
+
+    /// Returns the number of further ones.
+    pub(crate) fn unnamed(&self) -> usize {
+        self.unnamed
+    }
+
+    /// Adds a warning, which is made only if it is one of the first.
+    pub(super) fn add(&mut self, warning: impl FnOnce() -> Warning) {
+        if self.named.len() < MAX_WARNINGS {
+            self.named.push(warning());
+        } else {
+            self.unnamed += 1;
+        }
+    }
+
+    /// Adds the warnings of a part of the request.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for warning in other.named {
+            self.add(|| warning);
+        }
+        self.unnamed += other.unnamed;
+    }
+
+    /// Adds warnings about arguments that the schema of an executed tool does not describe.
+    pub(crate) fn add_arguments(&mut self, names: &[String]) {
+        for name in names {
+            self.add(|| argument_warning(name));
         }
     }
 
     /// Moves the warnings to the response.
-    pub(crate) fn write(&self, response: &mut Response) {
-        let Some(warnings) = self.0.get() else {
-            return;
-        };
-        for warning in std::mem::take(&mut *warnings.lock()) {
-            if let Ok(value) = HeaderValue::try_from(warning.text) {
+    pub(crate) fn write(&mut self, response: &mut Response) {
+        let Self { named, unnamed } = std::mem::take(self);
+        let more = (unnamed > 0).then(|| format!("and {unnamed} more unknown names are ignored"));
+        for text in named.into_iter().map(|warning| warning.text).chain(more) {
+            if let Ok(value) = HeaderValue::try_from(text) {
                 response.headers_mut().append(WARNING_HEADER, value);
             }
         }
-    }
-}
-
-/// Adds a warning about a body. The warning is not made if the body has the maximum number of them.
-pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() -> Warning) {
-    if warnings.len() < MAX_WARNINGS {
-        warnings.push(warning());
     }
 }
 
@@ -91,6 +111,14 @@ pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> Warning
 /// Returns the warning about an unknown query parameter.
 pub(super) fn parameter_warning(name: &str, known: &[String]) -> Warning {
     warning("query parameter", "", name, known.iter())
+}
+
+fn argument_warning(name: &str) -> Warning {
+    let shown = shown_name(name);
+    Warning {
+        text: format!("the schema of the tool does not describe the argument `{shown}`"),
+        may_restrict: false,
+    }
 }
 
 fn warning(
@@ -112,14 +140,6 @@ fn warning(
     }
 }
 
-/// Returns the start of a name that a client sent.
-pub(super) fn shortened(name: &str) -> &str {
-    match name.char_indices().nth(MAX_NAME_CHARS) {
-        Some((end, _)) => &name[..end],
-        None => name,
-    }
-}
-
 /// Returns a name that a client sent, shortened, with `?` for what is not plain ASCII.
 fn shown_name(name: &str) -> String {
     shortened(name)
@@ -134,13 +154,18 @@ mod tests {
 
     #[test]
     fn warnings_of_one_request_are_limited() {
-        let warnings = Warnings::default();
+        let mut warnings = Warnings::default();
         for _ in 0..2 {
-            warnings.add(vec![member_warning("", "a", &[]); MAX_WARNINGS - 1]);
+            let mut part = Warnings::default();
+            for _ in 1..MAX_WARNINGS {
+                part.add(|| member_warning("", "a", &[]));
+            }
+            warnings.extend(part);
         }
         let mut response = Response::default();
         warnings.write(&mut response);
-        let written = response.headers().get_all(WARNING_HEADER).iter();
-        assert_eq!(written.count(), MAX_WARNINGS);
+        let written: Vec<_> = response.headers().get_all(WARNING_HEADER).iter().collect();
+        assert_eq!(written.len(), MAX_WARNINGS + 1);
+        assert_eq!(written[MAX_WARNINGS], "and 8 more unknown names are ignored");
     }
 }

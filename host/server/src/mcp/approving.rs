@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use app::{
     App, Error,
     agents::{self, Approvable, Approval, SessionCaller, SessionExecute},
+    core::json::Reader,
 };
 use rmcp::{
     RoleServer,
@@ -93,10 +94,9 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 
 /// Reads the answer of the user as the API does.
 fn approval(state: &str, response: &Value) -> Result<Approval, Error> {
-    let response = InputResponse::deserialize(response).map_err(|cause| {
-        let path = format!("inputResponses.{APPROVAL_REQUEST_NAME}");
-        errors::session_invalid(format!("{path}: {cause}"))
-    })?;
+    let path = format!("inputResponses.{APPROVAL_REQUEST_NAME}");
+    let response = InputResponse::deserialize(Reader::new(response.clone()))
+        .map_err(|problem| errors::session_invalid(problem.inside(&path).line(&path)))?;
     Ok(Approval {
         state: state.to_owned(),
         decision: response.decision()?,

@@ -3,6 +3,7 @@
 //! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
 //! gets only what was checked here.
 
+use app::core::json::{self, Reader};
 use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -132,7 +133,7 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
         return if outcomes.any(|outcome| outcome.get() != "null") {
             Ok(())
         } else {
-            invalid(id, "method is missing")
+            invalid(id, "method: is required")
         };
     };
     if members.result.is_some() || members.error.is_some() {
@@ -202,8 +203,16 @@ fn check_arguments(params: &str) -> Result<(), String> {
 }
 
 fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
-    let read = serde_json::from_str::<T>(params).map(drop);
-    read.map_err(|cause| format!("params: {cause}"))
+    const PARAMS: &str = "params";
+    if serde_json::from_str::<T>(params).is_ok() {
+        return Ok(());
+    }
+    // Read again for an error that names the path and repeats no value.
+    let value = json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS}: {cause}"))?;
+    Err(match T::deserialize(Reader::new(value)) {
+        Ok(_) => format!("{PARAMS}: has another form than the method expects"),
+        Err(problem) => problem.inside(PARAMS).line(PARAMS),
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use manifest::{AuthMode, AuthScheme};
 use oauth::Client;
-use serde::de::{Deserialize, IntoDeserializer, value::Error as ValueError};
+use serde::de::{Deserialize, IntoDeserializer};
 use serde_json::{Map, Value};
 use store::{Batch, Record};
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use crate::{
     catalog::{LATEST, Release},
     core::{
         ids::{self, AuthConfigId},
+        json,
         vault::SealContext,
     },
     projects::{
@@ -66,6 +67,10 @@ pub struct Changes {
     pub in_sessions: Option<bool>,
 }
 
+/// Start of the paths to the properties of a new auth config. Those of a change are at the top.
+const CREATE_PATH: &str = "auth_config.";
+const CHANGE_PATH: &str = "";
+
 /// Maximum size of the credentials and lists of an auth config as JSON, in bytes.
 pub const MAX_AUTH_CONFIG_BYTES: usize = 128 << 10;
 
@@ -79,18 +84,21 @@ pub async fn create(
     let release = app.catalog.release(&request.toolkit, LATEST)?;
     let managed = request.scheme.is_none();
     let scheme = match request.scheme {
-        Some(name) => offered_scheme(&release, &name)?,
+        Some(name) => offered_scheme(&release, "auth_config.authScheme", &name)?,
         None if oauth_apps::is_managed(app, &release).await? => AuthMode::Oauth2,
         None => return Err(errors::no_managed_auth(&release.slug)),
     };
     check_client(
+        CREATE_PATH,
         scheme,
         release.scheme(scheme),
         managed,
         &request.credentials.own,
     )?;
     let proxy = request.credentials.proxy.as_ref();
-    proxy.map(Proxy::to_net_proxy).transpose()?;
+    proxy
+        .map(|proxy| proxy.to_net_proxy(CREATE_PATH))
+        .transpose()?;
     let id = AuthConfigId::random();
     let now = app.clock.now();
     let name = match request
@@ -98,7 +106,7 @@ pub async fn create(
         .map(|name| name.trim().to_owned())
         .filter(|name| !name.is_empty())
     {
-        Some(name) => checked_name(name)?,
+        Some(name) => checked_name(CREATE_PATH, name)?,
         None => format!("{}-{}", release.slug, ids::random_text(6)),
     };
     let key = app.vault.key(project.id.as_str(), now).await?;
@@ -141,10 +149,10 @@ pub async fn change(
 ) -> Result<()> {
     changes.name = changes
         .name
-        .map(|name| checked_name(name.trim().to_owned()))
+        .map(|name| checked_name(CHANGE_PATH, name.trim().to_owned()))
         .transpose()?;
     if let Some(Some(proxy)) = &changes.proxy {
-        proxy.to_net_proxy()?;
+        proxy.to_net_proxy(CHANGE_PATH)?;
     }
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
@@ -170,7 +178,7 @@ pub async fn change(
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         let (mode, managed) = (record.body.scheme, record.body.managed);
         let scheme = release.as_ref().and_then(|release| release.scheme(mode));
-        check_client(mode, scheme, managed, &credentials.own)?;
+        check_client(CHANGE_PATH, mode, scheme, managed, &credentials.own)?;
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
@@ -222,17 +230,17 @@ fn check_size(
     let text = serde_json::to_vec(&(own, shared, lists)).map_err(errors::internal)?;
     if text.len() > MAX_AUTH_CONFIG_BYTES {
         return Err(errors::invalid(format!(
-            "auth_config: the credentials and the lists of tools have more than {MAX_AUTH_CONFIG_BYTES} bytes as JSON"
+            "body: the credentials and the lists of tools have more than {MAX_AUTH_CONFIG_BYTES} bytes as JSON"
         )));
     }
     Ok(())
 }
 
-fn checked_name(name: String) -> Result<String> {
+fn checked_name(path: &str, name: String) -> Result<String> {
     if name.is_empty() || name.chars().count() > 256 {
-        return Err(errors::invalid(
-            "auth_config.name: must have 1 to 256 characters",
-        ));
+        return Err(errors::invalid(format!(
+            "{path}name: must have 1 to 256 characters"
+        )));
     }
     Ok(name)
 }
@@ -248,6 +256,7 @@ fn seal_context<'a>(
 }
 
 fn check_client(
+    path: &str,
     mode: AuthMode,
     auth_scheme: Option<&AuthScheme>,
     managed: bool,
@@ -255,21 +264,19 @@ fn check_client(
 ) -> Result<()> {
     let client = Client::from_credentials(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
-        return Err(errors::invalid(
-            "auth_config.credentials.client_id: is required with OAUTH2",
-        ));
+        return Err(errors::invalid(format!(
+            "{path}credentials.client_id: is required with OAUTH2"
+        )));
     }
     let secret = client.as_ref().and_then(|client| client.secret.as_ref());
     if mode == AuthMode::Oauth1 && secret.is_none() {
-        return Err(errors::invalid(
-            "auth_config.credentials: consumer_key and consumer_secret are required with OAUTH1",
-        ));
+        return Err(errors::invalid(format!(
+            "{path}credentials: consumer_key and consumer_secret are required with OAUTH1"
+        )));
     }
     if let (Some(client), Some(scheme)) = (&client, auth_scheme) {
         let checked = client.check_key(scheme);
-        checked.map_err(|why| {
-            errors::invalid(format!("auth_config.credentials.private_key: {why}"))
-        })?;
+        checked.map_err(|why| errors::invalid(format!("{path}credentials.private_key: {why}")))?;
     }
     for name in ["scopes", "user_scopes"] {
         let is_valid = own.get(name).is_none_or(|value| {
@@ -280,23 +287,18 @@ fn check_client(
         });
         if !is_valid {
             return Err(errors::invalid(format!(
-                "auth_config.credentials.{name}: must be a string or a list of strings"
+                "{path}credentials.{name}: must be a string or a list of strings"
             )));
         }
     }
     Ok(())
 }
 
-/// Returns the scheme with that name, if the toolkit offers it.
-pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
+/// Returns the scheme that a property of a request names, if the toolkit offers it.
+pub(crate) fn offered_scheme(release: &Release, property: &str, name: &str) -> Result<AuthMode> {
     let upper = name.to_ascii_uppercase();
-    let mode =
-        AuthMode::deserialize(upper.as_str().into_deserializer()).map_err(|_: ValueError| {
-            let given = crate::core::truncate(name);
-            errors::invalid(format!(
-                "auth_config.authScheme: `{given}` is not an auth scheme"
-            ))
-        })?;
+    let mode = AuthMode::deserialize(upper.as_str().into_deserializer())
+        .map_err(|problem: json::Problem| errors::invalid(problem.line(property)))?;
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
     }

@@ -28,15 +28,21 @@ pub struct Proxy {
 
 impl Proxy {
     /// Builds the proxy with its `proxy-authorization` value (RFC 9110, section 11.7.2; RFC 7617;
-    /// RFC 6750). Fails if the URL cannot be used.
-    pub(super) fn to_net_proxy(&self) -> Result<net::Proxy> {
+    /// RFC 6750). Fails if the URL or the key cannot be used, with the path of the property, which starts
+    /// with `path`.
+    pub(super) fn to_net_proxy(&self, path: &str) -> Result<net::Proxy> {
         let authorization = self.key.as_deref().map(|key| match key {
             whole if whole.contains(' ') => whole.to_owned(),
             pair if pair.contains(':') => format!("Basic {}", BASE64.encode(pair)),
             token => format!("Bearer {token}"),
         });
-        net::Proxy::new(&self.url, authorization.as_deref())
-            .map_err(|cause| errors::invalid(format!("proxy_config: {cause}")))
+        net::Proxy::new(&self.url, authorization.as_deref()).map_err(|cause| {
+            let property = match cause {
+                net::InvalidProxy::Address => "proxy_url",
+                net::InvalidProxy::Authorization => "proxy_auth_key",
+            };
+            errors::invalid(format!("{path}proxy_config.{property}: {cause}"))
+        })
     }
 }
 
@@ -54,7 +60,7 @@ pub struct Credentials {
 impl Credentials {
     /// Returns the proxy for requests to the provider, if one is set.
     pub(crate) fn net_proxy(&self) -> Result<Option<Arc<net::Proxy>>> {
-        let proxy = self.proxy.as_ref().map(Proxy::to_net_proxy);
+        let proxy = self.proxy.as_ref().map(|proxy| proxy.to_net_proxy(""));
         Ok(proxy.transpose()?.map(Arc::new))
     }
 }

@@ -9,7 +9,7 @@ use super::signed::{sign, verify};
 use crate::{
     App, Result,
     agents::errors,
-    core::{ids, truncate, visible::is_plain_line},
+    core::{ids, visible::is_plain_line},
 };
 
 /// Prefix of client ids.
@@ -68,12 +68,10 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
         let problem = format!("together they must be at most {MAX_REDIRECT_URIS_BYTES} bytes");
         return Err(errors::mcp_redirect_uri_invalid(problem));
     }
-    let refused = client.redirect_uris.iter().find(|uri| !is_permitted(uri));
-    if let Some(uri) = refused {
-        return Err(errors::mcp_redirect_uri_invalid(format!(
-            "{} is neither https, http on this machine, nor the address of a program",
-            truncate(uri)
-        )));
+    if !client.redirect_uris.iter().all(|uri| is_permitted(uri)) {
+        return Err(errors::mcp_redirect_uri_invalid(
+            "one is neither https, http on this machine, nor the address of a program",
+        ));
     }
     let content = BASE64.encode(serde_json::to_vec(client).map_err(errors::internal)?);
     let unique = ids::random_text(RANDOM_CHARS);

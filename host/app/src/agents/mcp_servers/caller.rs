@@ -226,7 +226,11 @@ impl McpCaller {
         let usable = accounts::session_accounts(app, &self.project, &id, toolkit, Some(&config));
         match usable.await?.first() {
             Some(account) => Ok((Some(id), Some(AccountId::parse(&account.record.id)?))),
-            None => Err(errors::no_account(truncate(&id), toolkit)),
+            None => {
+                let note =
+                    accounts::inactive_account_note(app, &self.project, &id, toolkit).await?;
+                Err(errors::no_account(truncate(&id), toolkit, &note))
+            }
         }
     }
 

@@ -84,6 +84,7 @@ async fn with_changes(
             "toolkits",
             slugs,
             |slug| Some(catalog.toolkit(slug)?.slug.to_string()),
+            |slug| catalog.similar_toolkit(slug),
             &mut problems,
         );
     }
@@ -93,6 +94,7 @@ async fn with_changes(
             "allowed_tools",
             slugs,
             |slug| Some(catalog.find_tool(slug, LATEST)?.tool.slug.to_string()),
+            |slug| catalog.similar_tool(slug),
             &mut problems,
         );
         server.allowed_tools = tools.into_iter().collect();
@@ -161,18 +163,26 @@ fn checked_name(name: &str, problems: &mut Vec<String>) -> (String, String) {
     (name.to_owned(), name.to_lowercase())
 }
 
-/// Returns the slugs of a field as the catalog spells them. `find` returns `None` for an unknown slug.
+/// Returns the slugs of a field as the catalog spells them. `find` returns `None` for an unknown slug, and
+/// `similar` the question whether another was meant.
 fn checked_slugs(
     field: &str,
     given: &[String],
     find: impl Fn(&str) -> Option<String>,
+    similar: impl Fn(&str) -> String,
     problems: &mut Vec<String>,
 ) -> BTreeSet<String> {
     let mut slugs = BTreeSet::new();
     for slug in given {
         match find(slug.trim()) {
             Some(found) => drop(slugs.insert(found)),
-            None => problems.push(format!("{field}: {} does not exist", truncate(slug))),
+            None => {
+                let similar = similar(slug);
+                problems.push(format!(
+                    "{field}: {} does not exist{similar}",
+                    truncate(slug)
+                ));
+            }
         }
     }
     slugs
@@ -187,11 +197,10 @@ async fn checked_auth_configs(
 ) -> Result<Vec<AuthConfigId>> {
     let mut ids = Vec::new();
     let mut toolkits = BTreeSet::new();
-    for text in given {
-        let shown = truncate(text);
+    for (index, text) in given.iter().enumerate() {
         let Ok(id) = AuthConfigId::parse(text.trim()) else {
             problems.push(format!(
-                "auth_config_ids: {shown} is not the id of an auth config"
+                "auth_config_ids[{index}]: is not the id of an auth config"
             ));
             continue;
         };
@@ -199,10 +208,10 @@ async fn checked_auth_configs(
             continue;
         }
         match auth_configs::find(app, project, &id).await? {
-            None => problems.push(format!("auth_config_ids: {shown} does not exist")),
+            None => problems.push(format!("auth_config_ids: {id} does not exist")),
             Some(config) if !toolkits.insert(config.body.toolkit.clone()) => {
                 let toolkit = config.body.toolkit;
-                let problem = format!("{shown} is the second auth config of toolkit {toolkit}");
+                let problem = format!("{id} is the second auth config of toolkit {toolkit}");
                 problems.push(format!("auth_config_ids: {problem}"));
             }
             Some(_) => ids.push(id),

@@ -41,11 +41,12 @@ pub use self::{
 use super::{SessionCaller, errors};
 use crate::{
     App, Error, Result, catalog,
+    core::json,
     runs::{self, Execution, HostCall},
 };
 
-/// Maximum number of problems of arguments that a refusal names.
-const MAX_ARGUMENT_PROBLEMS: usize = 20;
+/// Name of the whole of the arguments in problems.
+const ARGUMENTS_NAME: &str = "arguments";
 
 /// The result of a meta tool.
 #[derive(Debug, Default)]
@@ -105,12 +106,11 @@ async fn with_problems_named(
     let schema = tool.definition().input.clone();
     let project = &caller.project.tenant;
     let large = &app.large_work;
-    let accepted = catalog::accept_with(large, project, "arguments", schema, value).await?;
-    let Err(mut problems) = accepted else {
-        return Ok(cause);
-    };
-    problems.truncate(MAX_ARGUMENT_PROBLEMS);
-    Ok(errors::arguments_invalid(tool.short_slug(), problems))
+    let accepted = catalog::accept_with(large, project, ARGUMENTS_NAME, schema, value).await?;
+    Ok(match accepted {
+        Ok(_) => cause,
+        Err(problems) => errors::arguments_invalid(tool.short_slug(), problems),
+    })
 }
 
 /// Runs a meta tool, and returns its data and its failure.
@@ -155,6 +155,7 @@ async fn run(
 
 /// Reads the arguments of a meta tool. Fails with the problem if they do not match the type.
 pub fn parse<T: DeserializeOwned>(tool: MetaTool, arguments: Value) -> Result<T> {
-    serde_json::from_value(arguments)
-        .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))
+    json::read(arguments).map_err(|problem| {
+        errors::arguments_invalid(tool.short_slug(), problem.line(ARGUMENTS_NAME))
+    })
 }

@@ -24,7 +24,7 @@ use crate::{
         SessionCaller, errors,
         session_files::{self, SANDBOX_FOLDER},
     },
-    core::{ids::random_text, spelling::misspelling},
+    core::{ids::random_text, json, spelling::misspelling},
     files,
 };
 
@@ -78,10 +78,10 @@ impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
             .map(|value| parse_member::<Option<String>>("account", value))
             .transpose()?
             .flatten();
-        let tool_slug = tool_slug.ok_or("missing field `tool_slug`")?;
+        let tool_slug = tool_slug.ok_or("tool_slug: is required")?;
         Ok(Self {
             tool_slug: parse_member("tool_slug", tool_slug)?,
-            arguments: arguments.ok_or("missing field `arguments`")?,
+            arguments: arguments.ok_or("arguments: is required")?,
             account: account.filter(|account| !account.trim().is_empty()),
         })
     }
@@ -91,7 +91,8 @@ fn parse_member<T: DeserializeOwned>(
     name: &str,
     value: &RawValue,
 ) -> std::result::Result<T, String> {
-    serde_json::from_str(value.get()).map_err(|cause| format!("{name}: {cause}"))
+    let value = serde_json::from_str(value.get()).map_err(|cause| format!("{name}: {cause}"))?;
+    json::read(value).map_err(|problem| problem.line(name))
 }
 
 #[derive(Serialize)]

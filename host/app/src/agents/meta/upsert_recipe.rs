@@ -55,7 +55,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let missing: Vec<_> = REQUIRED_MEMBERS
         .iter()
         .filter(|name| !rest.contains_key(**name))
-        .map(|name| format!("{name} is missing"))
+        .map(|name| format!("{name}: is required"))
         .collect();
     if !missing.is_empty() {
         return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));

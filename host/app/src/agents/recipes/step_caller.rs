@@ -97,10 +97,14 @@ impl StepCaller<'_> {
     async fn default_account(&self, app: &App, toolkit: &str) -> Result<AccountId> {
         let user = &self.run.user_id;
         let usable = accounts::session_accounts(app, &self.project, user, toolkit, None).await?;
-        let newest = usable
-            .first()
-            .ok_or_else(|| errors::no_active_connection(user, toolkit))?;
-        AccountId::parse(&newest.record.id)
+        match usable.first() {
+            Some(newest) => AccountId::parse(&newest.record.id),
+            None => {
+                let note =
+                    accounts::inactive_account_note(app, &self.project, user, toolkit).await?;
+                Err(errors::no_active_connection(user, toolkit, &note))
+            }
+        }
     }
 
     async fn named_account(&self, app: &App, toolkit: &str, named: &str) -> Result<AccountId> {

@@ -13,10 +13,10 @@ use crate::core::{mapping, truncate};
 
 /// Maximum number of characters of the name of a step, or of a recipe.
 pub(super) const MAX_NAME_CHARS: usize = 64;
-/// Maximum number of problems that are reported.
-const MAX_PROBLEMS: usize = 20;
+/// Maximum number of problems that are collected.
+const MAX_PROBLEMS: usize = 100;
 
-/// Problems of a recipe, of which the first ones are reported.
+/// Problems of a recipe, of which the first ones are collected.
 #[derive(Default)]
 pub(super) struct Problems(pub(super) Vec<String>);
 

@@ -50,7 +50,7 @@ async fn every_problem_has_its_line_with_its_place() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     let has_line = |part: &str| lines.iter().any(|line| line.contains(part));
     assert!(
-        has_line("deep.n: ") && has_line("url is missing"),
+        has_line("deep.n: ") && has_line("url: is required"),
         "{lines:?}"
     );
 }

@@ -1,17 +1,26 @@
-//! JSON from outside: strict parsing, and values that borrow from their text ([`Tree`]).
+//! JSON from outside: strict parsing, values that borrow from their text ([`Tree`]), and reading of
+//! values as types with errors that name paths ([`Reader`]).
 //!
 //! JSON that was checked before is written unchanged ([`RawJson`]).
 
+mod problem;
+mod problem_search;
+mod reader;
 mod tree;
 
 use bumpalo::Bump;
 use bytes::Bytes;
 use serde::{
     Serialize, Serializer,
+    de::DeserializeOwned,
     ser::{self, SerializeStruct},
 };
 use serde_json::Value;
 
+pub use problem::Problem;
+pub use problem_search::all_problems;
+use reader::RAW_VALUE;
+pub use reader::Reader;
 pub use tree::MAX_DEPTH;
 pub(crate) use tree::{Members, Rules, Tree};
 
@@ -19,9 +28,17 @@ pub(crate) use tree::{Members, Rules, Tree};
 ///
 /// # Errors
 /// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule of
-/// [`Rules::Strict`]. The text names line and column.
+/// [`Rules::Strict`]. The text names the path to a value that breaks a rule, line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Tree::parse(bytes, &Bump::new(), Rules::Strict).map(|tree| tree.to_value())
+}
+
+/// Reads a value as a type.
+///
+/// # Errors
+/// The first problem, if the value does not fit the type.
+pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    T::deserialize(Reader::new(value))
 }
 
 /// JSON text that was checked before. It becomes a part of other JSON unchanged.
@@ -41,10 +58,8 @@ impl RawJson {
     }
 }
 
-/// Name of the struct as which `serde_json` receives a `RawValue`. A `RawValue` itself cannot be
-/// made of text without checking the text again, which takes long for large results.
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
-
+// A `RawValue` cannot be made of text without checking the text again, which takes long for large
+// results.
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = std::str::from_utf8(&self.0).map_err(|cause| {

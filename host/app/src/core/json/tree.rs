@@ -9,8 +9,14 @@
 //!
 //! Written by hand on `serde`: `serde_json` keeps the last of equal names, its own depth limit cannot be
 //! chosen, and no crate borrows values and checks these rules.
+//!
+//! The error for a broken rule starts with the path to the value. It repeats no value.
 
-use std::{collections::HashSet, fmt, str};
+use std::{
+    collections::HashSet,
+    fmt::{self, Display, Write},
+    str,
+};
 
 use bumpalo::Bump;
 use jsonschema::json::Node;
@@ -19,6 +25,8 @@ use serde_json::{Error, Number, Value};
 
 /// Maximum nesting depth of arrays and objects.
 pub const MAX_DEPTH: usize = 64;
+/// Maximum number of characters of a path in an error.
+const MAX_PATH_CHARS: usize = 200;
 /// Number of fields up to which an object is searched linearly.
 const MAX_UNSORTED_MEMBERS: usize = 16;
 
@@ -71,6 +79,7 @@ impl<'a> Tree<'a> {
             rules,
             elements: Vec::new(),
             members: Vec::new(),
+            path: Vec::new(),
         };
         let mut from = serde_json::Deserializer::from_str(text);
         let tree = Part {
@@ -197,14 +206,39 @@ struct Builder<'a> {
     elements: Vec<Tree<'a>>,
     /// The members of the open objects. Those of the innermost one are last.
     members: Vec<Member<'a>>,
+    /// The position in each open array and object, from the outermost one.
+    path: Vec<Position<'a>>,
+}
+
+/// A position in an array or an object.
+#[derive(Debug, Clone, Copy)]
+enum Position<'a> {
+    Element(usize),
+    Member(&'a str),
 }
 
 impl<'a> Builder<'a> {
     fn text<E: serde::de::Error>(&self, text: &str) -> Result<&'a str, E> {
         if self.rules == Rules::Strict && text.as_bytes().contains(&0) {
-            return Err(E::custom("text contains a NUL character"));
+            return Err(self.broken_rule("contains a NUL character"));
         }
         Ok(self.arena.alloc_str(text))
+    }
+
+    /// Returns the error for the value at the current path.
+    fn broken_rule<E: serde::de::Error>(&self, problem: impl Display) -> E {
+        let mut path = String::new();
+        for position in &self.path {
+            // Writing to a string cannot fail.
+            let _ = match position {
+                Position::Element(index) => write!(path, "[{index}]"),
+                Position::Member(name) if path.is_empty() => write!(path, "{name}"),
+                Position::Member(name) => write!(path, ".{name}"),
+            };
+        }
+        let path: String = path.chars().take(MAX_PATH_CHARS).collect();
+        let separator = if path.is_empty() { "" } else { ": " };
+        E::custom(format_args!("{path}{separator}{problem}"))
     }
 
     /// Closes the array whose first element has this index.
@@ -218,9 +252,8 @@ impl<'a> Builder<'a> {
         let mut by_name = sorted(&self.members[first..]);
         if let Some(name) = repeated_name(&self.members[first..], &by_name) {
             if self.rules == Rules::Strict {
-                return Err(E::custom(format_args!(
-                    "an object has the member `{name}` twice"
-                )));
+                self.path.push(Position::Member(name));
+                return Err(self.broken_rule("is given twice"));
             }
             self.keep_last_of_names(first);
             by_name = sorted(&self.members[first..]);
@@ -272,7 +305,10 @@ impl<'a> Part<'_, 'a> {
     /// Returns the remaining depth inside of this value.
     fn depth_inside<E: serde::de::Error>(&self) -> Result<usize, E> {
         let depth = self.depth_left.checked_sub(1);
-        depth.ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_DEPTH}")))
+        depth.ok_or_else(|| {
+            self.builder
+                .broken_rule(format_args!("nested deeper than {MAX_DEPTH}"))
+        })
     }
 }
 
@@ -324,12 +360,16 @@ impl<'a> Visitor<'a> for Part<'_, 'a> {
         let depth_left = self.depth_inside()?;
         let Part { builder, .. } = self;
         let first = builder.elements.len();
+        let depth = builder.path.len();
+        builder.path.push(Position::Element(0));
         while let Some(element) = elements.next_element_seed(Part {
             builder,
             depth_left,
         })? {
             builder.elements.push(element);
+            builder.path[depth] = Position::Element(builder.elements.len() - first);
         }
+        builder.path.truncate(depth);
         Ok(builder.close_array(first))
     }
 
@@ -337,11 +377,14 @@ impl<'a> Visitor<'a> for Part<'_, 'a> {
         let depth_left = self.depth_inside()?;
         let Part { builder, .. } = self;
         let first = builder.members.len();
+        let depth = builder.path.len();
         while let Some(name) = members.next_key_seed(Name(builder))? {
+            builder.path.push(Position::Member(name));
             let value = members.next_value_seed(Part {
                 builder,
                 depth_left,
             })?;
+            builder.path.truncate(depth);
             builder.members.push((name, value));
         }
         builder.close_object(first)

@@ -4,7 +4,6 @@ use url::{Host, Url};
 
 use crate::{
     App, Result,
-    core::truncate,
     events::{
         errors,
         event::{EventKind, MessageVersion},
@@ -28,8 +27,7 @@ pub(super) fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>
                 .map(|kind| kind.name(word))
                 .join(", ");
             return Err(errors::invalid(format!(
-                "enabled_events: `{}` is not one of {known}",
-                truncate(name)
+                "enabled_events: each must be one of {known}"
             )));
         };
         if !kinds.contains(&kind) {

@@ -30,7 +30,7 @@ pub async fn set_enabled(
             return Err(errors::instance_not_found(id));
         }
         let enabled = enabled
-            .ok_or_else(|| errors::invalid("status: is missing: send `enable` or `disable`"))?;
+            .ok_or_else(|| errors::invalid("status: is required: send `enable` or `disable`"))?;
         if instance.body.is_enabled() == enabled {
             let state = if enabled { "enabled" } else { "disabled" };
             return Err(errors::instance_unchanged(id, state));

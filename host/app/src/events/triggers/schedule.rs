@@ -15,12 +15,7 @@ use croner::{
 use serde::{Deserialize, Serialize};
 use store::Time;
 
-use crate::{
-    Result,
-    core::{clock::time_after, truncate},
-    events::errors,
-    work::jittered,
-};
+use crate::{Result, core::clock::time_after, events::errors, work::jittered};
 
 /// Maximum interval between two polls.
 const MAX_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
@@ -92,9 +87,7 @@ impl Schedule {
             .take(CHECKED_TIMES)
             .collect();
         if times.is_empty() {
-            return Err(format!(
-                "poll_cron: `{text}` has no time: no such day exists"
-            ));
+            return Err("poll_cron: has no time: no such day exists".to_owned());
         }
         let gaps = times
             .windows(2)
@@ -102,7 +95,7 @@ impl Schedule {
         let least = i64::try_from(shortest.as_secs()).unwrap_or(i64::MAX);
         match gaps.min() {
             Some(gap) if gap < least => Err(format!(
-                "poll_cron: `{text}` has times {gap} s apart; the shortest interval is {least} s"
+                "poll_cron: has times {gap} s apart; the shortest interval is {least} s"
             )),
             _ => Ok(()),
         }
@@ -113,10 +106,7 @@ impl Schedule {
             return Ok(Tz::UTC);
         };
         name.parse().map_err(|_| {
-            let name = truncate(name);
-            format!(
-                "poll_time_zone: `{name}` is no name of the IANA database, such as `Europe/Paris`"
-            )
+            "poll_time_zone: must be a name of the IANA database, such as `Europe/Paris`".to_owned()
         })
     }
 
@@ -155,7 +145,7 @@ fn parse(text: &str) -> std::result::Result<Cron, String> {
         .year(Year::Disallowed)
         .build();
     parser.parse(text).map_err(|cause| {
-        format!("poll_cron: `{text}` is no cron expression of five fields, such as `*/10 8-18 * * MON-FRI`: {cause}")
+        format!("poll_cron: must be a cron expression of five fields, such as `*/10 8-18 * * MON-FRI`: {cause}")
     })
 }
 

@@ -12,12 +12,7 @@ pub(super) fn resolve_target(
     base: Option<&str>,
     endpoint: &str,
 ) -> Result<(Url, Policy)> {
-    let mismatch = || {
-        errors::origin_mismatch(
-            crate::core::truncate(without_query(endpoint)),
-            &release.slug,
-        )
-    };
+    let mismatch = || errors::origin_mismatch(&release.slug);
     let base = base.and_then(|base| Url::parse(base).ok());
     let domain = base.as_ref().and_then(registrable_domain);
     let policy = Policy {

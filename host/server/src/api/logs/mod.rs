@@ -145,7 +145,11 @@ pub(super) fn named_field<F: Copy>(member: &str, fields: &[(&str, F)], name: &st
     let (_, field) = fields
         .iter()
         .find(|(known, _)| *known == name)
-        .ok_or_else(|| errors::invalid(format!("{member}: `{name}` is not a field of the log")))?;
+        .ok_or_else(|| {
+            let known: Vec<_> = fields.iter().map(|(known, _)| *known).collect();
+            let known = known.join(", ");
+            errors::invalid(format!("{member}: `field` must be one of {known}"))
+        })?;
     Ok(*field)
 }
 

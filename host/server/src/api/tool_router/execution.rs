@@ -25,7 +25,7 @@ use crate::http::{
     body::{admit_unknown, borrowed},
     errors,
     sessions::{execute_meta_tool, open},
-    unknown::Warning,
+    unknown::Warnings,
 };
 
 /// The body of an execution in a session.
@@ -252,8 +252,8 @@ async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJso
     Ok(reply.await?)
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<Warning>)> {
-    borrowed(bytes).map_err(|problem| errors::session_invalid(problem).into())
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Warnings)> {
+    borrowed(bytes).map_err(|problems| errors::session_invalid(problems).into())
 }
 
 /// Returns the arguments as a part of the received bytes.

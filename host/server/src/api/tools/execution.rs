@@ -18,7 +18,7 @@ use super::{
 };
 use crate::http::{
     ApiResult, CURRENT_REQUEST, IN_TABLE, Path, Prefix, ProjectKey, RawJson, SerializedJson,
-    UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warning,
+    UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warnings,
 };
 
 /// Header with the version that was executed, if an older client did not name one.
@@ -90,7 +90,7 @@ pub(crate) async fn execute(
         request(slug, prefix, &bytes, headers, request_id)
     });
     let (request, notes) = parsed.await??;
-    CURRENT_REQUEST.with(|context| context.warnings.add(notes.warnings));
+    CURRENT_REQUEST.with(|context| context.warnings.lock().extend(notes.warnings));
     let execution = runs::execute(key.app(), &key.project, request).await?;
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
@@ -121,7 +121,7 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
 /// Facts about the body of an execution, in addition to the request itself.
 struct BodyNotes {
     names_version: bool,
-    warnings: Vec<Warning>,
+    warnings: Warnings,
 }
 
 fn request(

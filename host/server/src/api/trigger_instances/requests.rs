@@ -142,7 +142,10 @@ pub(crate) struct UpsertBody {
 
 /// Version for every toolkit, or versions by toolkit.
 #[derive(Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a version, or an object with versions by toolkit"
+)]
 #[schema(as = ToolkitVersions)]
 pub(crate) enum Versions {
     All(String),

@@ -20,7 +20,7 @@ use utoipa::openapi::{
 use crate::http::{
     branding::Branding,
     errors,
-    unknown::{MAX_WARNINGS, Warning, parameter_warning},
+    unknown::{MAX_WARNINGS, Warning, Warnings, parameter_warning},
 };
 
 /// Names of query parameters, with the word of this installation.
@@ -53,18 +53,18 @@ impl KnownParameters {
     /// # Errors
     /// If a parameter is refused instead, or there are more unknown ones than warnings of a response, of
     /// which one could be meant as a filter.
-    pub(crate) fn check(&self, query: &str) -> Result<Vec<Warning>, Error> {
-        let mut warnings = Vec::new();
+    pub(crate) fn check(&self, query: &str) -> Result<Warnings, Error> {
+        let mut warnings = Warnings::default();
         for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
             let plain = plain_name(&name);
             if self.own.iter().any(|known| known == plain) {
                 continue;
             }
             let warning = parameter_warning(plain, &self.own);
-            if warnings.len() == MAX_WARNINGS || self.may_be_meant(plain) {
+            if warnings.named().count() == MAX_WARNINGS || self.may_be_meant(plain) {
                 return Err(errors::invalid(self.refusal(plain, &warning)));
             }
-            warnings.push(warning);
+            warnings.add(|| warning);
         }
         Ok(warnings)
     }
@@ -120,6 +120,6 @@ mod tests {
             assert!(problems[0].contains(hint), "{query}: {problems:?}");
         }
         let warnings = known.check("name=a&_=1&utm_source=b&toolkits[]=c").unwrap();
-        assert_eq!(warnings.len(), 2);
+        assert_eq!(warnings.named().count(), 2);
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::de::{
-    self, Deserializer, IntoDeserializer, Visitor,
+    self, Deserializer, Expected, IntoDeserializer, Unexpected, Visitor,
     value::{MapDeserializer, SeqDeserializer, StrDeserializer},
 };
 
@@ -29,6 +29,14 @@ impl de::Error for Invalid {
 
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self(message.to_string())
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self(format!("must be {expected}"))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
     }
 }
 

@@ -36,6 +36,6 @@ impl Parameters {
     /// Returns a parameter that the request needs.
     pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
         self.get(name)
-            .ok_or_else(|| errors::mcp_authorization_invalid(format!("{name} is missing")))
+            .ok_or_else(|| errors::mcp_authorization_invalid(format!("{name}: is required")))
     }
 }

@@ -9,7 +9,7 @@ fn proxy_key_becomes_an_authorization_value() {
             url: "http://proxy.example:3128".into(),
             key: Some(key.into()),
         }
-        .to_net_proxy()
+        .to_net_proxy("")
         .unwrap()
     };
     let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
@@ -21,7 +21,7 @@ fn proxy_key_becomes_an_authorization_value() {
             url: "proxy.example".into(),
             key: None
         }
-        .to_net_proxy()
+        .to_net_proxy("")
         .is_err()
     );
 }

@@ -28,13 +28,14 @@ async fn parse<T: DeserializeOwned + Send + 'static>(
     arguments: Bytes,
 ) -> Result<T> {
     let size = arguments.len();
-    let parsed: serde_json::Result<T> = app
+    let parsed: std::result::Result<T, String> = app
         .large_work
         .run(&caller.project.tenant, size, move || {
-            serde_json::from_value(json::parse(&arguments)?)
+            let value = json::parse(&arguments).map_err(|cause| cause.to_string())?;
+            json::read(value).map_err(|problem| problem.line("arguments"))
         })
         .await?;
-    parsed.map_err(|cause| errors::arguments_invalid(function, cause.to_string()))
+    parsed.map_err(|problem| errors::arguments_invalid(function, problem))
 }
 
 #[derive(Deserialize)]
@@ -137,7 +138,7 @@ pub(super) async fn upload_file(
     let call: UploadCall = parse(app, caller, "upload_file", arguments).await?;
     let bytes = BASE64
         .decode(call.content)
-        .map_err(|cause| errors::arguments_invalid("upload_file", cause.to_string()))?;
+        .map_err(|_| errors::arguments_invalid("upload_file", "content: is not base64"))?;
     let made = NewFile {
         toolkit: ORIGIN_TOOLKIT,
         tool: ORIGIN_TOOL,

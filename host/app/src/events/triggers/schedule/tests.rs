@@ -45,7 +45,7 @@ fn next_time_follows_the_expression() {
 #[test]
 fn invalid_expression_is_refused_with_its_problem() {
     for (cron, zone, problem) in [
-        ("", None, "no cron expression"),
+        ("", None, "must be a cron expression"),
         ("* * * *", None, "5 fields"),
         ("0 * * * * *", None, "5 fields"),
         ("60 * * * *", None, "60"),

@@ -9,7 +9,7 @@ use crate::api::auth_configs::present;
 
 /// One value, or several.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
