@@ -5,7 +5,7 @@
 
 mod arriving;
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{convert::identity, marker::PhantomData, sync::Arc};
 
 use app::{Error, catalog::MAX_COMPONENT_BYTES, core::json};
 use axum::{
@@ -37,12 +37,13 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> 
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
-        let JsonWithText { body, .. } = JsonWithText::from_request(request, server).await?;
-        Ok(Self(body))
+        let UnparsedJson { bytes, .. } = UnparsedJson::<T>::from_request(request, server).await?;
+        read_object(server, bytes, identity).await.map(Self)
     }
 }
 
-/// JSON body with its text, for a handler that passes on a part of the text.
+/// JSON body with its text, for a handler that passes on a part of the text. Numbers that are too large
+/// for a value are only in the text; the body has zeros.
 pub(crate) struct JsonWithText<T> {
     pub body: T,
     /// The text of the body; empty if the request has no body.
@@ -55,11 +56,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for JsonWith
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
         let UnparsedJson { bytes: text, .. } =
             UnparsedJson::<T>::from_request(request, server).await?;
-        let (size, bytes) = (text.len(), text.clone());
-        let branding = server.branding.clone();
-        let parsed = parse(server, size, move || object(&bytes, &branding));
-        let (body, warnings) = parsed.await??;
-        admit_unknown(server, warnings)?;
+        let body = read_object(server, text.clone(), json::without_large_numbers).await?;
         Ok(Self { body, text })
     }
 }
@@ -158,6 +155,22 @@ async fn parse<T: Send + 'static>(
     let owner = CURRENT_REQUEST.with(|context| context.owner.get().cloned());
     let owner = owner.unwrap_or_default();
     server.app.large_work.run(&owner, size, work).await
+}
+
+/// Parses the JSON object of a body, whose bytes are prepared in the same turn. Takes note of its unknown
+/// properties.
+async fn read_object<T: DeserializeOwned + Send + 'static>(
+    server: &Server,
+    bytes: Bytes,
+    prepare: fn(Bytes) -> Bytes,
+) -> ApiResult<T> {
+    let branding = server.branding.clone();
+    let parsed = parse(server, bytes.len(), move || {
+        object(&prepare(bytes), &branding)
+    });
+    let (body, warnings) = parsed.await??;
+    admit_unknown(server, warnings)?;
+    Ok(body)
 }
 
 /// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the warnings

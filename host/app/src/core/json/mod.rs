@@ -2,6 +2,7 @@
 //!
 //! JSON that was checked before is written unchanged ([`RawJson`]).
 
+mod numbers;
 mod tree;
 
 use bumpalo::Bump;
@@ -12,6 +13,7 @@ use serde::{
 };
 use serde_json::Value;
 
+pub use numbers::without_large_numbers;
 pub use tree::MAX_DEPTH;
 pub(crate) use tree::{Members, Rules, Tree};
 
