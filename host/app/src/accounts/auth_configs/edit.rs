@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get};
 use crate::{
     App, Result,
-    accounts::{errors, oauth_apps},
+    accounts::{errors, oauth_apps, scheme},
     catalog::{LATEST, Release},
     core::{
         ids::{self, AuthConfigId},
@@ -66,6 +66,15 @@ pub struct Changes {
     pub in_sessions: Option<bool>,
 }
 
+/// Names of the values of a client at the provider.
+const CLIENT_VALUES: [&str; 6] = [
+    "client_id",
+    "client_secret",
+    "consumer_key",
+    "consumer_secret",
+    "private_key",
+    "key_id",
+];
 /// Maximum size of the credentials and lists of an auth config as JSON, in bytes.
 pub const MAX_AUTH_CONFIG_BYTES: usize = 128 << 10;
 
@@ -89,6 +98,7 @@ pub async fn create(
         managed,
         &request.credentials.own,
     )?;
+    check_shared(release.scheme(scheme), &request.credentials.shared)?;
     let proxy = request.credentials.proxy.as_ref();
     proxy.map(Proxy::to_net_proxy).transpose()?;
     let id = AuthConfigId::random();
@@ -171,6 +181,7 @@ pub async fn change(
         let (mode, managed) = (record.body.scheme, record.body.managed);
         let scheme = release.as_ref().and_then(|release| release.scheme(mode));
         check_client(mode, scheme, managed, &credentials.own)?;
+        check_shared(scheme, &changes.shared)?;
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
@@ -237,8 +248,6 @@ fn checked_name(name: String) -> Result<String> {
     Ok(name)
 }
 
-/// Checks that an auth config with the project's own client has the credentials that its scheme
-/// requires.
 fn seal_context<'a>(
     project: &'a Project,
     id: &'a AuthConfigId,
@@ -247,12 +256,32 @@ fn seal_context<'a>(
     SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field)
 }
 
+/// Checks the values that each account inherits.
+fn check_shared(scheme: Option<&AuthScheme>, shared: &Map<String, Value>) -> Result<()> {
+    let Some(scheme) = scheme else {
+        return Ok(());
+    };
+    let values = scheme::normalize_names(scheme, shared.clone());
+    scheme::check_values(scheme, &values).map_err(|problems| {
+        let lines = problems.iter();
+        let lines = lines.map(|line| format!("auth_config.shared_connection_fields.{line}"));
+        errors::invalid(lines.collect::<Vec<_>>())
+    })
+}
+
+/// Checks that an auth config with the project's own client has the credentials that its scheme
+/// requires.
 fn check_client(
     mode: AuthMode,
     auth_scheme: Option<&AuthScheme>,
     managed: bool,
     own: &Map<String, Value>,
 ) -> Result<()> {
+    if let [problem, ..] = &scheme::non_strings(CLIENT_VALUES, own)[..] {
+        return Err(errors::invalid(format!(
+            "auth_config.credentials.{problem}"
+        )));
+    }
     let client = Client::from_credentials(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
         return Err(errors::invalid(
