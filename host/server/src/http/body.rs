@@ -251,8 +251,13 @@ fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     if !json {
         return Err(HttpError::WrongType.into());
     }
-    match text::charset(given) {
-        Some(charset) if !JSON_CHARSETS.contains(&charset) => Err(HttpError::WrongCharset.into()),
-        _ => Ok(()),
+    if !is_charset_accepted(given) {
+        return Err(HttpError::WrongCharset.into());
     }
+    Ok(())
+}
+
+/// Returns true if JSON with this media type is in an accepted charset.
+pub(crate) fn is_charset_accepted(media_type: &str) -> bool {
+    text::charset(media_type).is_none_or(|charset| JSON_CHARSETS.contains(&charset))
 }
