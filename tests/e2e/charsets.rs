@@ -76,6 +76,7 @@ async fn responses_are_read_in_their_charset() {
             "5 €".into(),
         ),
         ("text/plain; charset=utf-8", utf16("\u{feff}é"), "é".into()),
+        ("text/plain", b"caf\xe9".to_vec(), "caf\u{fffd}".into()),
     ] {
         let answer = proxied(&project, &account, media_type, &body).await;
         assert_eq!(answer["data"], data, "{media_type}");
@@ -100,6 +101,20 @@ async fn credential_in_another_charset_is_removed() {
     let answer = proxied(&project, &account, media_type, &body).await;
     assert!(answer["data"]["a"].is_string(), "{answer:#?}");
     assert_ne!(answer["data"]["a"], ACCOUNT_KEY);
+}
+
+#[tokio::test]
+async fn credential_in_a_confused_charset_is_removed() {
+    let project = Host::shared().await.new_project().await;
+    let values = json!({ "api_key": format!("{ACCOUNT_KEY}ä-wort") });
+    let account = project
+        .connect(given::keyed().await, "API_KEY", "default", values)
+        .await;
+    for echo in ["Ã¤", "\u{fffd}", r"\u00c3\u00A4"] {
+        let body = object(format!("{ACCOUNT_KEY}{echo}-wort").as_bytes());
+        let answer = proxied(&project, &account, "application/json", &body).await;
+        assert_eq!(answer["data"]["a"], "[redacted]", "{echo}");
+    }
 }
 
 #[tokio::test]

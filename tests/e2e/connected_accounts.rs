@@ -164,6 +164,42 @@ async fn missing_fields_are_named_and_nothing_is_made() {
 }
 
 #[tokio::test]
+async fn values_that_cannot_be_sent_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let account = given::account(&config, "amy", ACCOUNT_KEY);
+    let made = project.post("/connected_accounts", &account).await;
+    let made = made.expect(201);
+    let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
+    for (value, problem) in [
+        (json!(5.0), "api_key: must be a string, not a number"),
+        (
+            json!(format!("{ACCOUNT_KEY}\n")),
+            "api_key: contains a line break",
+        ),
+    ] {
+        let state = json!({ "authScheme": "API_KEY", "val": { "api_key": value } });
+        let account = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
+        let link = json!({
+            "auth_config_id": config, "user_id": "amy", "connection_data": { "api_key": value },
+        });
+        let changed = json!({ "connection": { "state": state } });
+        let shared = json!({ "type": "custom", "shared_connection_fields": { "api_key": value } });
+        for refused in [
+            project.post("/connected_accounts", &account).await,
+            project.post("/connected_accounts/link", &link).await,
+            project.patch(&path, &changed).await,
+            project
+                .patch(&format!("/auth_configs/{config}"), &shared)
+                .await,
+        ] {
+            let problems = refused.expect(400).problems();
+            assert!(problems[0].contains(problem), "{problems:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_list_filters_and_sorts() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;

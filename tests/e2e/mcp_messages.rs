@@ -87,6 +87,60 @@ async fn clients_that_accept_json_get_json() {
 }
 
 #[tokio::test]
+async fn unfit_headers_get_the_errors_of_json_rpc() {
+    let project = Host::shared().await.new_project().await;
+    let (url, _) = echo(&project).await;
+    let list = message(7, "tools/list", json!({})).to_string();
+    let json = ("content-type", "application/json");
+    let accept = ("accept", BOTH_MEDIA_TYPES);
+    let charset = "application/json; charset=koi8-r";
+    for (headers, status, advice) in [
+        ([json, ("accept", "text/html")], 406, "send `accept:"),
+        (
+            [("content-type", "text/plain"), accept],
+            415,
+            "send `content-type:",
+        ),
+        ([("content-type", charset), accept], 415, "send UTF-8"),
+        (
+            [json, ("mcp-protocol-version", "2020-01-01")],
+            400,
+            "2025-11-25",
+        ),
+    ] {
+        let body = list.clone().into_bytes();
+        let answer = project.exchange(Method::POST, &url, &headers, body).await;
+        let error = parsed(&answer);
+        assert_eq!(
+            (answer.status, &error["id"], &error["error"]["code"]),
+            (status, &json!(7), &json!(-32600)),
+            "{headers:?}: {error}"
+        );
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains(advice), "{headers:?}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn browsers_get_an_explanation_instead_of_a_stream() {
+    let project = Host::shared().await.new_project().await;
+    let (url, _) = echo(&project).await;
+    for (accept, content_type) in [
+        ("*/*", "application/json"),
+        ("text/html,*/*;q=0.8", "text/plain; charset=utf-8"),
+    ] {
+        let headers = [("accept", accept)];
+        let answer = project
+            .exchange(Method::GET, &url, &headers, Vec::new())
+            .await;
+        assert_eq!(answer.status, 406, "{accept}");
+        assert_eq!(answer.header("content-type"), content_type, "{accept}");
+        let text = String::from_utf8_lossy(&answer.bytes);
+        assert!(text.contains("add it to an MCP client"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn faulty_messages_get_the_errors_of_json_rpc() {
     let project = Host::shared().await.new_project().await;
     let (url, tool) = echo(&project).await;
@@ -97,12 +151,15 @@ async fn faulty_messages_get_the_errors_of_json_rpc() {
     let listed = message(7, "tools/call", json!([])).to_string();
     let nameless = message(7, "tools/call", json!({})).to_string();
     let batch = json!([message(7, "ping", json!({}))]).to_string();
+    let answered = json!({ "jsonrpc": "2.0", "id": 7, "error": 5 }).to_string();
     for (body, id, code, status, reason) in [
         ("{\"jsonrpc\":", Value::Null, -32700, 400, "EOF"),
         ("", Value::Null, -32700, 400, "EOF"),
         ("5", Value::Null, -32600, 400, "object"),
         ("{}", Value::Null, -32600, 400, "jsonrpc"),
         (&*batch, Value::Null, -32600, 400, "batches"),
+        (r#"{"id":7,"error":5}"#, json!(7), -32600, 400, "jsonrpc"),
+        (&*answered, json!(7), -32600, 400, "responses"),
         (&*call(json!("{}")), json!(7), -32602, 200, "not a string"),
         (&*call(json!([])), json!(7), -32602, 200, "not a list"),
         (&*listed, json!(7), -32602, 200, "params"),

@@ -589,6 +589,24 @@ async fn refresh_token_used_twice_gives_the_same_tokens() {
 }
 
 #[tokio::test]
+async fn refresh_beyond_the_granted_scope_is_refused() {
+    let given = Given::new().await;
+    let (attempt, tokens) = given.authorized(&given.url, given.project.key()).await;
+    let refresh = async |scope: &str| {
+        let parameters = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", tokens["refresh_token"].as_str().unwrap()),
+            ("client_id", &attempt.client_id),
+            ("scope", scope),
+        ];
+        given.request_tokens(&parameters).await
+    };
+    assert_refused(&refresh("mcp admin").await, "invalid_scope");
+    let granted = refresh("mcp").await;
+    assert_eq!(granted.status, 200, "{}", text(&granted));
+}
+
+#[tokio::test]
 async fn pages_of_endpoints_need_no_resource() {
     let given = Given::new().await;
     let base = given.base();

@@ -299,6 +299,7 @@ async fn numbers_keep_their_digits() {
         "0.1234567890123456789",
         "1.0",
         "18446744073709551615",
+        "1E400",
     ] {
         let tag = unique(8);
         let body = format!(r#"{{"n":{number}}}"#);

@@ -70,9 +70,9 @@ pub fn decode<'b>(media_type: &str, body: &'b [u8]) -> Cow<'b, str> {
 }
 
 /// Decodes a body if it is text by its media type and by its bytes. Otherwise it is returned
-/// unchanged: a body of another type, one that is not UTF-8 and lacks a type or a charset, and one
-/// that servers declare to be plain text without looking at it. Also returns the media type of the
-/// decoded body if it differs.
+/// unchanged: a body of another type, one that is not UTF-8 and lacks a type, and one that servers
+/// declare to be plain text without looking at it. Also returns the media type of the decoded body if
+/// it differs.
 #[must_use]
 pub fn decode_body(media_type: &str, body: Bytes) -> (Bytes, Option<String>) {
     if !is_text(media_type, &body) {
@@ -101,6 +101,24 @@ pub fn decode_request(media_type: &str, body: Bytes) -> Bytes {
         return body;
     }
     to_bytes(&body, decode(media_type, &body))
+}
+
+/// Returns the strings as which programs show a text after they have confused UTF-8 and Latin-1: its UTF-8
+/// read as Latin-1, in both forms of that charset, and its Latin-1 read as UTF-8. Empty for ASCII, in which
+/// they are equal.
+#[must_use]
+pub fn misreadings(text: &str) -> Vec<String> {
+    if text.is_ascii() {
+        return Vec::new();
+    }
+    let as_latin1: String = text.bytes().map(char::from).collect();
+    let as_windows = WINDOWS_1252.decode_without_bom_handling(text.as_bytes()).0;
+    let mut readings = vec![as_latin1, as_windows.into_owned()];
+    let (encoded, _, is_incomplete) = WINDOWS_1252.encode(text);
+    if !is_incomplete {
+        readings.push(String::from_utf8_lossy(&encoded).into_owned());
+    }
+    readings
 }
 
 /// Decodes the value of a header: UTF-8, or Latin-1 (RFC 9110, section 5.5).
@@ -156,9 +174,8 @@ fn is_json(essence: &str) -> bool {
 
 fn is_text(media_type: &str, body: &[u8]) -> bool {
     let essence = essence(media_type);
-    let is_utf8 = || str::from_utf8(body).is_ok();
     if essence.is_empty() {
-        return is_utf8();
+        return str::from_utf8(body).is_ok();
     }
     if is_json(essence) {
         return true;
@@ -175,10 +192,9 @@ fn is_text(media_type: &str, body: &[u8]) -> bool {
     if Encoding::for_bom(body).is_some() {
         return true;
     }
-    match charset_label(media_type).and_then(encoding) {
-        None => is_utf8(),
-        Some(declared) => !declared.is_ascii_compatible() || !is_mislabeled(essence, body),
-    }
+    let declared = charset_label(media_type).and_then(encoding);
+    declared.is_some_and(|declared| !declared.is_ascii_compatible())
+        || !is_mislabeled(essence, body)
 }
 
 /// Returns true if a body declared as plain text contains bytes that never occur in text. Some
@@ -311,7 +327,7 @@ mod tests {
         for (media_type, body) in [
             ("image/png; charset=utf-8", &b"\x89PNG\xff"[..]),
             ("application/pdf", b"\xef\xbb\xbf%PDF"),
-            ("text/plain", b"caf\xe9"),
+            ("text/plain", b"\x00\x01\xff"),
             ("text/plain; charset=utf-8", b"\x00\x01\xff"),
             ("", b"\xff\xfe"),
         ] {
@@ -319,11 +335,23 @@ mod tests {
             let body = Bytes::from(body.to_vec());
             assert_eq!(decode_body(media_type, body), kept, "{media_type}");
         }
+        for media_type in ["text/plain", "text/html; charset=unknown"] {
+            let decoded = decode_body(media_type, Bytes::from_static(b"caf\xe9"));
+            assert_eq!(decoded, ("caf\u{fffd}".into(), None), "{media_type}");
+        }
         let decoded = decode_body("text/csv; charset=latin1; header=present", "\u{e9}".into());
         assert_eq!(
             decoded.1.as_deref(),
             Some("text/csv; charset=utf-8; header=present")
         );
+    }
+
+    #[test]
+    fn confused_charsets_have_known_readings() {
+        let expected = ["Ã¤.\u{e2}\u{82}\u{ac}", "Ã¤.â‚¬", "\u{fffd}.\u{fffd}"];
+        assert_eq!(misreadings("ä.€"), expected);
+        assert_eq!(misreadings("ж").len(), 2);
+        assert!(misreadings("plain").is_empty());
     }
 
     #[test]

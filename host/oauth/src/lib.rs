@@ -587,6 +587,11 @@ impl Refusal {
             return self;
         };
         secrets.retain(|secret| !secret.is_empty());
+        let misread: Vec<_> = secrets
+            .iter()
+            .flat_map(|secret| net::text::misreadings(secret))
+            .collect();
+        secrets.extend(misread);
         // Longer secrets come first, because one secret may be a prefix of another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let [error, description] = [error, description].map(|text| {

@@ -112,6 +112,22 @@ impl AuthScheme {
         }
     }
 
+    /// Returns the names of values with a line break or another control character that a request would have
+    /// to contain as it is. A template that encodes its value can contain any.
+    #[must_use]
+    pub fn unsendable(&self, value: impl Fn(&str) -> Option<String>) -> Vec<&str> {
+        let templates = self.request.iter().flat_map(Placement::templates);
+        let mut names: Vec<_> = templates
+            .filter(|template| fill(template, &value).is_some_and(|text| has_control(&text)))
+            .filter_map(|template| Template::parse(template).ok())
+            .flat_map(|template| template.fields())
+            .filter(|name| value(name).is_some_and(|text| has_control(&text)))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Returns the client certificate and its key, or `None` if the scheme does not use a
     /// certificate or lacks a value for it.
     #[must_use]
@@ -186,7 +202,22 @@ impl FieldFormat {
     }
 }
 
+/// Returns true if a header cannot contain a text (RFC 9110, section 5.5).
+fn has_control(text: &str) -> bool {
+    text.chars().any(|c| c.is_ascii_control() && c != '\t')
+}
+
 impl Placement {
+    /// Returns the templates of the values.
+    pub(crate) fn templates(&self) -> Vec<&str> {
+        match self {
+            Self::Header { value, .. } | Self::Query { value, .. } | Self::Path { value, .. } => {
+                vec![value]
+            }
+            Self::Basic { username, password } => vec![username, password],
+        }
+    }
+
     fn filled(&self, value: &impl Fn(&str) -> Option<String>) -> Option<Self> {
         let fill = |template: &str| fill(template, value);
         Some(match self {
@@ -342,6 +373,18 @@ mod tests {
             [("region".to_owned(), "eu".to_owned())]
         );
         assert!(!format!("{filled:?}").contains("k1"), "it does not print");
+    }
+
+    #[test]
+    fn values_that_no_request_can_contain_are_named() {
+        let mut scheme = scheme();
+        scheme.request.push(Placement::Header {
+            name: "x-region".into(),
+            value: "{base64({region})}".into(),
+        });
+        let unsendable = |given: &[(&str, &str)]| scheme.unsendable(lookup(given)).join(",");
+        assert_eq!(unsendable(&[("key", "k\n"), ("team", "\r")]), "key,team");
+        assert_eq!(unsendable(&[("key", "k\tä"), ("region", "e\nu")]), "");
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         return Err(errors::no_managed_auth(toolkit));
     }
     let mut values = scheme::normalize_names(scheme, validated.values.clone());
+    scheme::check_values(scheme, &values).map_err(errors::account_fields)?;
     let id = AccountId::random();
     let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);

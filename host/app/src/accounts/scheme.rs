@@ -21,6 +21,8 @@ const GENERIC_KEY_NAMES: [&str; 5] = [
     "basic_encoded",
     "token",
 ];
+/// Name of the value with which a token is refreshed.
+const REFRESH_TOKEN_VALUE: &str = "refresh_token";
 /// Names of values that are never masked, even if the scheme does not declare them.
 const PUBLIC_NAMES: [&str; 27] = [
     "COMPANYDOMAIN",
@@ -59,6 +61,7 @@ const PUBLIC_NAMES: [&str; 27] = [
 /// Returns one line for each missing or wrong field.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = normalize_names(scheme, given);
+    check_values(scheme, &given)?;
     let values = scheme
         .complete(|name| given.get(name).and_then(text))
         .map_err(|problems| {
@@ -77,6 +80,50 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     check_secret_sizes(&credential(scheme, &given).secrets)
         .map_err(|why| vec![format!("the secret fields: {why}")])?;
     Ok(given)
+}
+
+/// Rejects values that are not strings, which may lack digits that the user has typed, and values that
+/// cannot be sent. The flow of a scheme fills its hidden fields with any values. The names are those of
+/// the toolkit.
+///
+/// # Errors
+/// Returns one line for each wrong value.
+pub(super) fn check_values(scheme: &AuthScheme, given: &Values) -> Result<(), Vec<String>> {
+    let filled_in = scheme.fields.iter().filter(|field| !field.hidden);
+    let names = filled_in
+        .map(|field| &*field.name)
+        .chain(scheme.flow_values())
+        .chain([REFRESH_TOKEN_VALUE]);
+    let mut problems = non_strings(names, given);
+    let unsendable = scheme.unsendable(|name| given.get(name).and_then(text));
+    problems.extend(unsendable.iter().map(|name| {
+        format!(
+            "{name}: contains a line break or another control character, which a request cannot contain; remove it"
+        )
+    }));
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Returns one line for each of these values that is present and not a string.
+pub(super) fn non_strings<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    values: &Values,
+) -> Vec<String> {
+    let problems = names.into_iter().filter_map(|name| {
+        let kind = match values.get(name)? {
+            Value::Null | Value::String(_) => return None,
+            Value::Number(_) => "a number",
+            Value::Bool(_) => "a boolean",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        Some(format!("{name}: must be a string, not {kind}"))
+    });
+    problems.collect()
 }
 
 /// Rejects more secrets than a response is searched for.

@@ -5,7 +5,7 @@
 //! Guarantee: a response is searched for every secret that was put into a request of this call, in
 //! the encodings that an echo uses. These are: unchanged; with any of its characters escaped for
 //! URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three
-//! alignments.
+//! alignments. A secret outside of ASCII is also found after UTF-8 and Latin-1 were confused.
 //!
 //! A value that was transformed in any other way is not found. Values shorter than four bytes are
 //! not searched for: they are no secrets, and removing them would destroy the response.
@@ -27,6 +27,7 @@ use std::{
 };
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use net::text::misreadings;
 use tokio::{sync::Semaphore, task::yield_now};
 use zeroize::Zeroizing;
 
@@ -72,6 +73,8 @@ impl Redactor {
             .map(Secret::expose)
             .filter(|s| s.len() >= MIN_SECRET_BYTES)
             .collect();
+        let misread = misread_secrets(&values);
+        values.extend(misread.iter().map(|text| text.as_str()));
         values.sort_unstable();
         values.dedup();
         if values.is_empty() {
@@ -83,6 +86,9 @@ impl Redactor {
         }
         for value in &values {
             first_bytes[usize::from(value.as_bytes()[0])] = true;
+            if let Some(Ok(latin1)) = value.chars().next().map(u8::try_from) {
+                first_bytes[usize::from(latin1)] = true;
+            }
         }
         let mut spellings: Vec<Zeroizing<Vec<u8>>> = values
             .iter()
@@ -216,6 +222,17 @@ impl Redactor {
             self.secrets[from..].partition_point(|secret| secret[0].to_ascii_lowercase() == first);
         &self.secrets[from..from + count]
     }
+}
+
+/// Returns the misread forms of secrets in which enough characters remain.
+fn misread_secrets(secrets: &[&str]) -> Vec<Zeroizing<String>> {
+    let all = secrets.iter().flat_map(|secret| misreadings(secret));
+    all.map(Zeroizing::new)
+        .filter(|text| {
+            let kept = text.chars().filter(|c| *c != char::REPLACEMENT_CHARACTER);
+            kept.count() >= MIN_SECRET_BYTES
+        })
+        .collect()
 }
 
 /// Sorts ranges and merges those that overlap.

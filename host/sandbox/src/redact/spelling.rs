@@ -80,12 +80,16 @@ pub(super) fn readings(rest: &[u8]) -> impl Iterator<Item = (char, usize)> {
     found.into_iter().flatten()
 }
 
-/// Reads a character whose UTF-8 bytes are each plain or encoded as `%2F`, once or repeatedly. A
-/// percent sign is not included.
+/// Reads a character whose bytes are each plain or encoded as `%2F`, once or repeatedly: in UTF-8, or
+/// a byte of Latin-1 that is not part of UTF-8. A percent sign is not included.
 fn percent(rest: &[u8]) -> Option<(char, usize)> {
-    let mut bytes = [0; 4];
-    let (first, mut at) = percent_byte(rest, 0)?;
-    bytes[0] = first;
+    let (first, after_first) = percent_byte(rest, 0)?;
+    percent_utf8(rest, first, after_first).or(Some((char::from(first), after_first)))
+}
+
+/// Reads a character in UTF-8 whose first byte was read, up to the position `at`.
+fn percent_utf8(rest: &[u8], first: u8, mut at: usize) -> Option<(char, usize)> {
+    let mut bytes = [first, 0, 0, 0];
     let length = match first {
         0..0x80 => 1,
         0xc2..0xe0 => 2,

@@ -41,6 +41,27 @@ fn every_spelling_of_a_secret_is_removed() {
 }
 
 #[test]
+fn secret_in_a_confused_charset_is_removed() {
+    let redactor = redactor("pä$€wort");
+    for echo in [
+        "pÃ¤$\u{e2}\u{82}\u{ac}wort".as_bytes(),
+        "pÃ¤$â‚¬wort".as_bytes(),
+        br"p\u00C3\u00a4$\u00e2\u0082\u00acwort",
+        br"p\xc3\xa4$\xe2\x82\xacwort",
+        "p\u{fffd}$\u{fffd}wort".as_bytes(),
+        br"p\ufffd$\uFFFDwort",
+    ] {
+        let clean = redactor.redact_bytes(echo);
+        assert_eq!(clean, REDACTED_TEXT.as_bytes(), "{}", echo.escape_ascii());
+    }
+    let redactor = self::redactor("ärger-4711");
+    for echo in [&b"\xe4rger-4711"[..], b"%E4rger-4711"] {
+        let clean = redactor.redact_bytes(echo);
+        assert_eq!(clean, REDACTED_TEXT.as_bytes(), "{}", echo.escape_ascii());
+    }
+}
+
+#[test]
 fn text_without_a_secret_is_not_touched() {
     let redactor = redactor("hunter2-hunter2");
     for text in [

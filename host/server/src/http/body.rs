@@ -5,7 +5,7 @@
 
 mod arriving;
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{convert::identity, marker::PhantomData, sync::Arc};
 
 use app::{Error, catalog::MAX_COMPONENT_BYTES, core::json};
 use axum::{
@@ -41,12 +41,19 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> 
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
-        let JsonWithText { body, .. } = JsonWithText::from_request(request, server).await?;
+        let is_change = *request.method() == Method::PATCH;
+        let UnparsedJson { bytes, .. } = UnparsedJson::<T>::from_request(request, server).await?;
+        let (body, notes) = read_object(server, bytes, identity).await?;
+        if is_change && !notes.has_known {
+            refuse_unknown_change(&notes.warnings)?;
+        }
+        admit_unknown(server, notes.warnings)?;
         Ok(Self(body))
     }
 }
 
-/// JSON body with its text, for a handler that passes on a part of the text.
+/// JSON body with its text, for a handler that passes on a part of the text. Numbers that are too large
+/// for a value are only in the text; the body has zeros.
 pub(crate) struct JsonWithText<T> {
     pub body: T,
     /// The text of the body; empty if the request has no body.
@@ -57,16 +64,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for JsonWith
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
-        let is_change = *request.method() == Method::PATCH;
         let UnparsedJson { bytes: text, .. } =
             UnparsedJson::<T>::from_request(request, server).await?;
-        let (size, bytes) = (text.len(), text.clone());
-        let branding = server.branding.clone();
-        let parsed = parse(server, size, move || object(&bytes, &branding));
-        let (body, notes) = parsed.await??;
-        if is_change && !notes.has_known {
-            refuse_unknown_change(&notes.warnings)?;
-        }
+        let (body, notes) =
+            read_object(server, text.clone(), json::without_large_numbers).await?;
         admit_unknown(server, notes.warnings)?;
         Ok(Self { body, text })
     }
@@ -180,6 +181,20 @@ async fn parse<T: Send + 'static>(
     server.app.large_work.run(&owner, size, work).await
 }
 
+/// Parses the JSON object of a body, whose bytes are prepared in the same turn. Returns also the notes
+/// about its members.
+async fn read_object<T: DeserializeOwned + Send + 'static>(
+    server: &Server,
+    bytes: Bytes,
+    prepare: fn(Bytes) -> Bytes,
+) -> ApiResult<(T, Notes)> {
+    let branding = server.branding.clone();
+    parse(server, bytes.len(), move || {
+        object(&prepare(bytes), &branding)
+    })
+    .await?
+}
+
 /// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the notes
 /// about its members.
 fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Notes)> {
@@ -267,8 +282,13 @@ fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     if !json {
         return Err(HttpError::WrongType.into());
     }
-    match text::charset(given) {
-        Some(charset) if !JSON_CHARSETS.contains(&charset) => Err(HttpError::WrongCharset.into()),
-        _ => Ok(()),
+    if !is_charset_accepted(given) {
+        return Err(HttpError::WrongCharset.into());
     }
+    Ok(())
+}
+
+/// Returns true if JSON with this media type is in an accepted charset.
+pub(crate) fn is_charset_accepted(media_type: &str) -> bool {
+    text::charset(media_type).is_none_or(|charset| JSON_CHARSETS.contains(&charset))
 }

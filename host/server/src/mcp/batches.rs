@@ -6,18 +6,17 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use rmcp::model::{ProtocolVersion, RequestId};
-use serde::Deserialize;
+use rmcp::model::ProtocolVersion;
 use serde_json::value::RawValue;
 
 use super::{
     PROTOCOL_VERSION,
-    accepted::{Accepted, is_json},
+    accepted::Accepted,
     answer_message,
     calls::ConnectionMessage,
     direct::DirectRequest,
     endpoint::Endpoint,
-    messages::{MAX_BATCH_MESSAGES, Refusal},
+    messages::{MAX_BATCH_MESSAGES, Refusal, id_of},
 };
 use crate::http::{ApiResult, errors, reply::json_bytes};
 
@@ -34,17 +33,12 @@ pub(super) async fn answer(
     let mut list = vec![b'['];
     for message in messages {
         let response = answer_one(&endpoint, head.clone(), body, message).await?;
-        if response.status().is_success() || is_json(response.headers()) {
-            let answer = response.into_body().collect().await;
-            let answer = answer.map_err(errors::internal)?.to_bytes();
-            if list.len() > 1 && !answer.is_empty() {
-                list.push(b',');
-            }
-            list.extend_from_slice(&answer);
-        } else {
-            // The headers are refused, which all messages share.
-            return Ok(response);
+        let answer = response.into_body().collect().await;
+        let answer = answer.map_err(errors::internal)?.to_bytes();
+        if list.len() > 1 && !answer.is_empty() {
+            list.push(b',');
         }
+        list.extend_from_slice(&answer);
     }
     if list.len() == 1 {
         return Ok(StatusCode::ACCEPTED.into_response());
@@ -62,22 +56,12 @@ async fn answer_one(
     let bytes = body.slice_ref(message.get().as_bytes());
     if let Some(ConnectionMessage::Open { .. }) = ConnectionMessage::read(&bytes) {
         let problem = "initialize must not be part of a batch";
-        return Ok(Refusal::invalid(id_of(message), problem).into_response());
+        return Ok(Refusal::invalid(id_of(&bytes), problem).into_response());
     }
     if let Some(request) = DirectRequest::read(&head.headers, &bytes) {
         return endpoint.answer_directly(request).await;
     }
     answer_message(endpoint.clone(), head, Accepted::JSON_ALONE, bytes, message).await
-}
-
-/// Returns the id of a message, if it has one.
-fn id_of(message: &RawValue) -> Option<RequestId> {
-    #[derive(Deserialize)]
-    struct Identified {
-        id: RequestId,
-    }
-    let identified = serde_json::from_str::<Identified>(message.get());
-    identified.ok().map(|identified| identified.id)
 }
 
 /// Returns the reason for which a batch is refused. The version without a header is 2025-03-26.

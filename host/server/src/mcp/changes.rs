@@ -29,7 +29,7 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const LIST_CHANGED_NOTIFICATION: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 /// Methods of an endpoint that offers no stream.
-const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
+pub(super) const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
 
 /// The changes of the list of tools of an endpoint, which holds the permit of the stream.
 pub(super) struct ToolListChanges {

@@ -1,28 +1,32 @@
 //! Messages of JSON-RPC 2.0 in bodies of requests, and the errors for bodies without one.
 //!
 //! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
-//! gets only what was checked here.
+//! gets only what was checked here. Its errors in plain text become errors of JSON-RPC ([`in_json`]).
 
 use app::core::json::{self, Reader};
 use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use http_body_util::BodyExt;
 use rmcp::model::{
     CallToolRequestParams, ErrorCode, GetPromptRequestParams, InitializeRequestParams,
-    PaginatedRequestParams, ReadResourceRequestParams, RequestId, SubscriptionsListenRequestParams,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestId,
+    SubscriptionsListenRequestParams,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{json, value::RawValue};
 
+use super::accepted::is_json;
 use crate::http::reply;
 
 /// Maximum messages of a batch.
 pub(crate) const MAX_BATCH_MESSAGES: usize = 20;
 
-/// Error for a body, or a part of one, that is not executed.
+/// Error for a request, or a part of its body, that is not executed.
 #[derive(Debug)]
 pub(super) struct Refusal {
+    status: StatusCode,
     /// The id of the request, if it could be read.
     id: Option<RequestId>,
     code: ErrorCode,
@@ -32,22 +36,36 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Refuses what is not a request.
     pub(super) fn invalid(id: Option<RequestId>, problem: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, id, problem)
+    }
+
+    /// Refuses a request with a status.
+    pub(super) fn new(
+        status: StatusCode,
+        id: Option<RequestId>,
+        problem: impl Into<String>,
+    ) -> Self {
+        let code = match status.is_server_error() {
+            true => ErrorCode::INTERNAL_ERROR,
+            false => ErrorCode::INVALID_REQUEST,
+        };
         Self {
+            status,
             id,
-            code: ErrorCode::INVALID_REQUEST,
+            code,
             message: problem.into(),
         }
     }
 }
 
 impl IntoResponse for Refusal {
-    /// A client that sent valid JSON-RPC gets status 200, so that it reads the error.
     fn into_response(self) -> Response {
-        let Self { id, code, message } = self;
-        let status = match code {
-            ErrorCode::INVALID_PARAMS if id.is_some() => StatusCode::OK,
-            _ => StatusCode::BAD_REQUEST,
-        };
+        let Self {
+            status,
+            id,
+            code,
+            message,
+        } = self;
         let error = json!({ "code": code, "message": message });
         let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
         reply::json(status, &answer)
@@ -79,10 +97,47 @@ impl<'a> Body<'a> {
 
 fn unreadable(cause: serde_json::Error) -> Refusal {
     Refusal {
-        id: None,
         code: ErrorCode::PARSE_ERROR,
-        message: format!("the body is not JSON: {cause}"),
+        ..Refusal::invalid(None, format!("the body is not JSON: {cause}"))
     }
+}
+
+/// Returns the id of a message, if it can be read.
+pub(super) fn id_of(message: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Identified {
+        id: RequestId,
+    }
+    // serde would read the id from a list, too.
+    let is_object = message.trim_ascii_start().starts_with(b"{");
+    let identified = serde_json::from_slice::<Identified>(message).ok();
+    identified.filter(|_| is_object).map(|message| message.id)
+}
+
+/// Returns the response of `rmcp` to a message. An error in plain text becomes one of JSON-RPC.
+pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
+    let status = response.status();
+    if status.is_success() || is_json(response.headers()) {
+        return response;
+    }
+    let body = response.into_body().collect().await;
+    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&body);
+    let (status, problem) = match status {
+        // The version of the protocol is the only header that was not checked before.
+        StatusCode::BAD_REQUEST => (status, format!("{text}: {}", versions_note())),
+        // The message is of no known form: its media type was checked before.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (StatusCode::BAD_REQUEST, text.into_owned()),
+        _ => (status, text.into_owned()),
+    };
+    Refusal::new(status, id_of(message), problem).into_response()
+}
+
+fn versions_note() -> String {
+    let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
+    let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
+    let names: Vec<_> = supported.map(ProtocolVersion::as_str).collect();
+    format!("send one of {}, or no such header", names.join(", "))
 }
 
 /// Members of a message.
@@ -118,7 +173,8 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
         return invalid(None, "a message must be an object");
     }
     let members = serde_json::from_str::<Members<'_>>(value.get());
-    let members = members.map_err(|cause| Refusal::invalid(None, cause.to_string()))?;
+    let members = members
+        .map_err(|cause| Refusal::invalid(id_of(value.get().as_bytes()), cause.to_string()))?;
     let id = match members.id.map(|id| serde_json::from_str(id.get())) {
         None => None,
         Some(Ok(id)) => Some(id),
@@ -128,12 +184,13 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
         return invalid(id, r#"jsonrpc must be "2.0""#);
     }
     let Some(method) = members.method else {
-        // A response lacks a method.
-        let mut outcomes = [members.result, members.error].into_iter().flatten();
-        return if outcomes.any(|outcome| outcome.get() != "null") {
-            Ok(())
-        } else {
-            invalid(id, "method: is required")
+        let is_response = members.result.or(members.error).is_some();
+        return match is_response {
+            true => invalid(
+                id,
+                "the server sends no requests, so that it takes no responses: send a request with a method",
+            ),
+            false => invalid(id, "method: is required"),
         };
     };
     if members.result.is_some() || members.error.is_some() {
@@ -147,11 +204,15 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
         // The answer is that the method does not exist.
         return Ok(());
     }
+    // A client that sent valid JSON-RPC gets status 200, so that it reads the error.
+    let status = match id {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::BAD_REQUEST,
+    };
     let checked = check_params(&method, params, id.is_some());
     checked.map_err(|message| Refusal {
-        id,
         code: ErrorCode::INVALID_PARAMS,
-        message,
+        ..Refusal::new(status, id, message)
     })
 }
 
@@ -227,7 +288,9 @@ mod tests {
             Ok(Body::Batch(_)) => panic!("a batch: {body}"),
             Err(refused) => Err(refused),
         };
-        let Refusal { id, code, message } = checked.err()?;
+        let Refusal {
+            id, code, message, ..
+        } = checked.err()?;
         Some((json!(id), code, message))
     }
 
@@ -254,6 +317,19 @@ mod tests {
                 "error",
             ),
             (request(r#""method":1"#), seven.clone(), invalid, "method"),
+            (
+                request(r#""method":"a","method":"b""#),
+                seven.clone(),
+                invalid,
+                "duplicate",
+            ),
+            (request(r#""error":5"#), seven.clone(), invalid, "responses"),
+            (
+                r#"{"id":7,"error":5}"#.to_owned(),
+                seven.clone(),
+                invalid,
+                "jsonrpc",
+            ),
             (
                 r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(),
                 Value::Null,
@@ -293,7 +369,6 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"other/method","params":{"a":1}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"A","_meta":{"progressToken":1}}}"#,
         ] {

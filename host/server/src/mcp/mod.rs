@@ -17,6 +17,7 @@ mod descriptions;
 mod direct;
 mod endpoint;
 mod handler;
+mod headers;
 mod listing;
 mod messages;
 pub(crate) mod oauth;
@@ -45,7 +46,7 @@ use futures::FutureExt;
 use serde_json::value::RawValue;
 
 use self::{
-    accepted::{Accepted, is_json},
+    accepted::Accepted,
     address::Address,
     calls::{Connection, ConnectionMessage},
     direct::DirectRequest,
@@ -158,25 +159,25 @@ async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
         return Ok(StatusCode::OK.into_response());
     }
     if request.method() == Method::GET && has_streams(request.headers()) {
-        return Ok(changes::stream(endpoint));
+        let refused = headers::refuse_stream(request.headers());
+        return Ok(refused.unwrap_or_else(|| changes::stream(endpoint)));
     }
     let (head, body) = request.into_parts();
     let server = &endpoint.server;
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read_after(server, &head.headers, body, limit).await?;
     let bytes = body::decoded(server, &head.headers, bytes).await?;
-    let endpoint = endpoint.of_version(&head.headers);
-    // `rmcp` refuses other methods, other media types and clients that accept no JSON.
-    let accepted = Accepted::of(&head.headers);
-    if head.method != Method::POST || !is_json(&head.headers) || !accepted.json {
-        return Ok(endpoint.answer_by_rmcp(head, bytes).await);
+    if let Some(refused) = headers::refuse(&head, &bytes) {
+        return Ok(refused);
     }
+    let endpoint = endpoint.of_version(&head.headers);
     if let Some(request) = DirectRequest::read(&head.headers, &bytes) {
         return endpoint.answer_directly(request).await;
     }
     match Body::read(&bytes) {
         Err(refusal) => Ok(refusal.into_response()),
         Ok(Body::One(message)) => {
+            let accepted = Accepted::of(&head.headers);
             answer_message(endpoint, head, accepted, bytes.clone(), message).await
         }
         Ok(Body::Batch(messages)) => {
@@ -206,7 +207,8 @@ async fn answer_message(
         endpoint.open_stream();
     }
     accepted.declare(&mut head.headers);
-    let mut response = endpoint.answer_by_rmcp(head, bytes).await;
+    let answered = endpoint.answer_by_rmcp(head, bytes.clone()).await;
+    let mut response = messages::in_json(answered, &bytes).await;
     if let Some(ConnectionMessage::Open { opens_urls }) = message
         && response.status().is_success()
     {

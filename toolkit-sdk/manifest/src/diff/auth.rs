@@ -85,15 +85,8 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
 /// Reports a new field. Accounts that are already connected have no value for it.
 fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
     let mark = format!("{{{}}}", field.name);
-    let placed = scheme.request.iter().any(|placement| {
-        let values: &[&String] = match placement {
-            Placement::Header { value, .. }
-            | Placement::Query { value, .. }
-            | Placement::Path { value, .. } => &[value],
-            Placement::Basic { username, password } => &[username, password],
-        };
-        values.iter().any(|value| value.contains(&mark))
-    });
+    let mut placed = scheme.request.iter().flat_map(Placement::templates);
+    let placed = placed.any(|template| template.contains(&mark));
     let signs = scheme
         .sign
         .iter()

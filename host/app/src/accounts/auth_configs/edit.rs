@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get};
 use crate::{
     App, Result,
-    accounts::{errors, oauth_apps},
+    accounts::{errors, oauth_apps, scheme},
     catalog::{LATEST, Release},
     core::{
         ids::{self, AuthConfigId},
@@ -71,6 +71,15 @@ pub struct Changes {
 const CREATE_PATH: &str = "auth_config.";
 const CHANGE_PATH: &str = "";
 
+/// Names of the values of a client at the provider.
+const CLIENT_VALUES: [&str; 6] = [
+    "client_id",
+    "client_secret",
+    "consumer_key",
+    "consumer_secret",
+    "private_key",
+    "key_id",
+];
 /// Maximum size of the credentials and lists of an auth config as JSON, in bytes.
 pub const MAX_AUTH_CONFIG_BYTES: usize = 128 << 10;
 
@@ -95,6 +104,7 @@ pub async fn create(
         managed,
         &request.credentials.own,
     )?;
+    check_shared(CREATE_PATH, release.scheme(scheme), &request.credentials.shared)?;
     let proxy = request.credentials.proxy.as_ref();
     proxy
         .map(|proxy| proxy.to_net_proxy(CREATE_PATH))
@@ -179,6 +189,7 @@ pub async fn change(
         let (mode, managed) = (record.body.scheme, record.body.managed);
         let scheme = release.as_ref().and_then(|release| release.scheme(mode));
         check_client(CHANGE_PATH, mode, scheme, managed, &credentials.own)?;
+        check_shared(CHANGE_PATH, scheme, &changes.shared)?;
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
@@ -245,8 +256,6 @@ fn checked_name(path: &str, name: String) -> Result<String> {
     Ok(name)
 }
 
-/// Checks that an auth config with the project's own client has the credentials that its scheme
-/// requires.
 fn seal_context<'a>(
     project: &'a Project,
     id: &'a AuthConfigId,
@@ -255,6 +264,25 @@ fn seal_context<'a>(
     SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field)
 }
 
+/// Checks the values that each account inherits.
+fn check_shared(
+    path: &str,
+    scheme: Option<&AuthScheme>,
+    shared: &Map<String, Value>,
+) -> Result<()> {
+    let Some(scheme) = scheme else {
+        return Ok(());
+    };
+    let values = scheme::normalize_names(scheme, shared.clone());
+    scheme::check_values(scheme, &values).map_err(|problems| {
+        let lines = problems.iter();
+        let lines = lines.map(|line| format!("{path}shared_connection_fields.{line}"));
+        errors::invalid(lines.collect::<Vec<_>>())
+    })
+}
+
+/// Checks that an auth config with the project's own client has the credentials that its scheme
+/// requires.
 fn check_client(
     path: &str,
     mode: AuthMode,
@@ -262,6 +290,9 @@ fn check_client(
     managed: bool,
     own: &Map<String, Value>,
 ) -> Result<()> {
+    if let [problem, ..] = &scheme::non_strings(CLIENT_VALUES, own)[..] {
+        return Err(errors::invalid(format!("{path}credentials.{problem}")));
+    }
     let client = Client::from_credentials(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
         return Err(errors::invalid(format!(

@@ -68,6 +68,36 @@ fn general_key_name_becomes_the_field_name() {
 }
 
 #[test]
+fn values_that_are_wrong_or_unsendable_are_refused() {
+    let line_break = "key: contains a line break";
+    for (given, problem) in [
+        (json!({"key": 5}), "key: must be a string, not a number"),
+        (json!({"token": 5.0}), "key: must be a string, not a number"),
+        (
+            json!({"key": "k", "team": true}),
+            "team: must be a string, not a boolean",
+        ),
+        (
+            json!({"key": "k", "refresh_token": 1}),
+            "refresh_token: must be a string",
+        ),
+        (json!({"key": "k\n", "count": "1"}), line_break),
+        (json!({"key": "k\u{7f}", "count": "1"}), line_break),
+    ] {
+        let mut scheme = scheme();
+        scheme.fields.truncate(1);
+        scheme.fields.push(field("team", false, true));
+        let problems = complete(&scheme, values(given)).unwrap_err();
+        assert!(problems[0].starts_with(problem), "{problems:?}");
+    }
+    let spread = json!({"key": "k", "count": "1", "region": "e\nu"});
+    assert!(
+        complete(&scheme(), values(spread)).is_ok(),
+        "no request has it"
+    );
+}
+
+#[test]
 fn a_number_fills_a_template_as_its_text() {
     let credential = credential(&scheme(), &values(json!({"key": "k1", "count": 2})));
     assert_eq!(

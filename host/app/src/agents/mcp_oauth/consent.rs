@@ -4,8 +4,9 @@
 //! number, and only the one with the number of the consent is valid. A code or a refresh token that
 //! comes a second time was stolen by one of the two senders, so that it erases the consent and with it
 //! all its tokens (RFC 9700, section 4.14.2). Two windows of a client refresh concurrently, though,
-//! and a client that lost the answer repeats its request. The last refresh token therefore has a time of
-//! grace ([`REUSE_GRACE`]), in which its client gets the tokens that it was exchanged for.
+//! and a client that lost the answer repeats its request. The refresh token that was exchanged last
+//! therefore has a time of grace ([`REUSE_GRACE`]), in which its client gets the tokens that it was
+//! exchanged for. Those before it have none: their client has used a later one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +43,7 @@ pub const CODE_TTL: Duration = Duration::from_secs(60);
 pub const ACCESS_TOKEN_TTL: Duration = Duration::from_secs(15 * 60);
 /// Validity of a refresh token.
 pub const REFRESH_TOKEN_TTL: Duration = Duration::from_secs(30 * 86_400);
-/// Time after its exchange in which a refresh token gives the same tokens again.
+/// Time after its exchange in which the refresh token that was exchanged last gives the same tokens again.
 pub const REUSE_GRACE: Duration = Duration::from_secs(60);
 /// Interval at which ended consents are erased.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
@@ -192,8 +193,8 @@ pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
 }
 
 /// Exchanges a refresh token for new tokens. Fails if the refresh token is not valid for the
-/// request, or its key gives no access any more. A refresh token that was used before [`REUSE_GRACE`]
-/// ends all tokens of its consent.
+/// request, or its key gives no access any more. A refresh token that was used before [`REUSE_GRACE`], or
+/// before another one, ends all tokens of its consent.
 pub async fn refresh(app: &App, request: Refresh) -> Result<Tokens> {
     let token = Token::read(app, Kind::Refresh, &request.token)
         .ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
@@ -229,9 +230,9 @@ struct CodeProof {
 enum ProofUse {
     /// It has not been used, and entitles to the next tokens.
     Unused,
-    /// It was last used within [`REUSE_GRACE`], and entitles to the same tokens.
+    /// It was used last, within [`REUSE_GRACE`], and entitles to the same tokens.
     Repeated,
-    /// It was used before that, and revokes all tokens.
+    /// It was used before that, or before another one, and revokes all tokens.
     Reused,
 }
 

@@ -3,6 +3,7 @@
 //!
 //! JSON that was checked before is written unchanged ([`RawJson`]).
 
+mod numbers;
 mod problem;
 mod problem_search;
 mod reader;
@@ -17,6 +18,7 @@ use serde::{
 };
 use serde_json::Value;
 
+pub use numbers::without_large_numbers;
 pub use problem::Problem;
 pub use problem_search::all_problems;
 use reader::RAW_VALUE;

@@ -14,7 +14,7 @@ use super::TOOL_SLUG;
 use crate::{
     App, Result,
     catalog::Release,
-    core::json::{RawJson, Rules, Tree},
+    core::json::{RawJson, Rules, Tree, without_large_numbers},
     files::{self, Link},
     projects::SharedProject,
     runs::{
@@ -243,7 +243,8 @@ pub(super) async fn to_response_body(
 fn parse_text(body: Bytes) -> std::result::Result<RawJson, Bytes> {
     match std::str::from_utf8(&body) {
         Ok(text) if !text.contains('\0') => {
-            let is_json = Tree::parse(&body, &Bump::new(), Rules::Lenient).is_ok();
+            let json = without_large_numbers(body.clone());
+            let is_json = Tree::parse(&json, &Bump::new(), Rules::Lenient).is_ok();
             Ok(if is_json {
                 RawJson(body)
             } else {
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn json_of_a_response_is_kept() {
         let parsed = |text: &'static str| parse_text(text.into()).map(|RawJson(json)| json);
-        let json = r#"{"n": 0.1234567890123456789}"#;
+        let json = r#"{"n": 0.1234567890123456789, "large": 1E400}"#;
         assert_eq!(parsed(json).unwrap(), json);
         assert_eq!(parsed("{").unwrap(), r#""{""#);
         assert!(parsed("\0").is_err());

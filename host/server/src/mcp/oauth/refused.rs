@@ -10,10 +10,11 @@ use serde::Serialize;
 use crate::http::{ApiError, errors, reply};
 
 /// Error codes of OAuth by kind of error.
-static OAUTH_ERROR_CODES: [(&ErrorInfo, &str); 8] = [
+static OAUTH_ERROR_CODES: [(&ErrorInfo, &str); 9] = [
     (&errors::INVALID, "invalid_request"),
     (&errors::MCP_AUTHORIZATION_INVALID, "invalid_request"),
     (&errors::MCP_GRANT_TYPE_UNKNOWN, "unsupported_grant_type"),
+    (&errors::MCP_SCOPE_INVALID, "invalid_scope"),
     (&errors::MCP_CLIENT_INVALID, "invalid_client_metadata"),
     (&errors::MCP_REDIRECT_URI_INVALID, "invalid_redirect_uri"),
     (&errors::MCP_CLIENT_UNKNOWN, "invalid_client"),

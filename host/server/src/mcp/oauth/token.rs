@@ -82,6 +82,7 @@ async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
             mcp_oauth::exchange(&server.app, request).await?
         }
         "refresh_token" => {
+            check_scope(&parameters)?;
             let request = Refresh {
                 token: parameters.required("refresh_token")?.to_owned(),
                 client_id,
@@ -91,6 +92,15 @@ async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
         }
         _ => return Err(errors::mcp_grant_type_unknown().into()),
     })
+}
+
+/// Checks that a request for new tokens names no scope beyond the granted one (RFC 6749, section 6).
+fn check_scope(parameters: &Parameters) -> ApiResult<()> {
+    let mut scopes = parameters.get("scope").unwrap_or_default().split(' ');
+    if scopes.any(|scope| !scope.is_empty() && scope != ENDPOINT_SCOPE) {
+        return Err(errors::mcp_scope_invalid().into());
+    }
+    Ok(())
 }
 
 /// Returns the endpoint that a request names, if it names one.
