@@ -10,9 +10,7 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
     known
         .into_iter()
         .filter_map(|known| {
-            let other = letters(known.as_ref());
-            let longest = name.chars().count().max(other.chars().count());
-            let edits = strsim::osa_distance(&name, &other);
+            let (edits, longest) = distance(&name, &letters(known.as_ref()));
             (edits * 2 <= longest).then_some((edits, known))
         })
         .min_by_key(|(edits, _)| *edits)
@@ -25,6 +23,19 @@ pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K
     nearest(name, known).map_or_else(String::new, |known| {
         format!("; did you mean `{}`?", known.as_ref())
     })
+}
+
+/// Returns true if a name is probably another one, misspelled: at most a third of its characters differ.
+#[must_use]
+pub fn is_near_miss(name: &str, known: &str) -> bool {
+    let (edits, longest) = distance(&letters(name), &letters(known));
+    edits * 3 <= longest
+}
+
+/// Returns the number of edits that make one name of another, and the characters of the longer one.
+fn distance(one: &str, other: &str) -> (usize, usize) {
+    let longest = one.chars().count().max(other.chars().count());
+    (strsim::osa_distance(one, other), longest)
 }
 
 /// Returns true if two names differ at most in case, `_` and `-`.
@@ -54,5 +65,19 @@ mod tests {
         assert_eq!(question, "; did you mean `LIST_ISSUES`?");
         assert_eq!(did_you_mean("weather", known), "");
         assert_eq!(did_you_mean("", known), "");
+    }
+
+    #[test]
+    fn other_words_are_no_near_misses() {
+        for (name, known) in [
+            ("algoritm", "algorithm"),
+            ("maxResult", "max_results"),
+            ("txt", "text"),
+        ] {
+            assert!(is_near_miss(name, known), "{name}");
+        }
+        for (name, known) in [("context", "text"), ("repo_name", "repo"), ("id", "in")] {
+            assert!(!is_near_miss(name, known), "{name}");
+        }
     }
 }

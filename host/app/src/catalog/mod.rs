@@ -10,6 +10,7 @@ mod budgeted;
 mod changes;
 mod check;
 mod compressed;
+mod described_names;
 pub mod errors;
 mod publish;
 mod release;
@@ -38,8 +39,8 @@ use store::Time;
 use tokio::sync::watch;
 
 pub use changes::{ChangelogEntry, changelog, changes};
+pub(crate) use check::{Accepted, accept_with, schema_problems_of};
 pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE};
-pub(crate) use check::{accept_with, schema_problems_of};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{

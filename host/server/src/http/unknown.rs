@@ -1,7 +1,8 @@
 //! Query parameters and members of bodies that an operation does not know. They have no effect, so
 //! the response names them in a header, each with the nearest known name. Operations on sessions refuse
 //! unknown members instead, because a misspelled one could be a restriction. A misspelled restriction is
-//! refused everywhere ([`misspelling`](app::core::spelling::misspelling)).
+//! refused everywhere ([`misspelling`](app::core::spelling::misspelling)). Arguments that the schema of a
+//! tool does not describe are named in the same header.
 //!
 //! The known names are those of the types that the request is deserialized into.
 
@@ -102,6 +103,11 @@ impl Names {
         }
     }
 
+    /// Adds warnings about arguments that the schema of an executed tool does not describe.
+    pub(crate) fn warn_about_arguments(&self, names: &[String]) {
+        self.warn(names.iter().map(|name| argument_warning(name)).collect());
+    }
+
     /// Checks that a query is without filters of other lists, which would return everything here.
     ///
     /// # Errors
@@ -176,6 +182,14 @@ pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() ->
 /// a dot at the end unless it is the body itself.
 pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> Warning {
     warning("body member", place, name, known.iter())
+}
+
+fn argument_warning(name: &str) -> Warning {
+    let shown = shown_name(name);
+    Warning {
+        text: format!("the schema of the tool does not describe the argument `{shown}`"),
+        may_restrict: false,
+    }
 }
 
 fn warning(

@@ -11,7 +11,9 @@ pub(super) const API_DESCRIPTION: &str = "Connects the accounts of a project's u
     below `/api/v3`.\n\n\
     Unknown members of bodies and unknown parameters are ignored, and the response header \
     `x-toolhost-warning` names each with the nearest known name. If that name restricts the request or \
-    chooses what it uses, and for a member with `x-unimplemented: refuse`, the response is 400.\n\n\
+    chooses what it uses, and for a member with `x-unimplemented: refuse`, the response is 400. An argument \
+    that the schema of a tool does not describe is named in the same header; if it is probably misspelled, \
+    the response is 400, and so it is for every unknown field of the configuration of a trigger.\n\n\
     Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
     within a day is performed once.";
 
