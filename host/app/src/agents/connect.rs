@@ -49,7 +49,10 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     let catalog = app.catalog.snapshot();
     let release = catalog
         .toolkit(request.toolkit.trim())
-        .ok_or_else(|| errors::invalid_toolkit_slugs(truncate(&request.toolkit)))?
+        .ok_or_else(|| {
+            let slug = &*request.toolkit;
+            catalog.missing([slug], || errors::invalid_toolkit_slugs(truncate(slug)))
+        })?
         .current();
     scope::check_toolkit(config, &release.slug)?;
     if release.no_auth() {

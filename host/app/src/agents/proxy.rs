@@ -123,7 +123,11 @@ pub async fn proxy(
     let catalog = app.catalog.snapshot();
     let release = catalog
         .toolkit(toolkit.trim())
-        .ok_or_else(|| errors::invalid_toolkit_slugs(truncate(toolkit)))?
+        .ok_or_else(|| {
+            catalog.missing([toolkit], || {
+                errors::invalid_toolkit_slugs(truncate(toolkit))
+            })
+        })?
         .current();
     let config = caller.config();
     scope::check_proxy(config, &release.slug)?;

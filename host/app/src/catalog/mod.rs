@@ -12,6 +12,7 @@ mod check;
 mod compressed;
 mod described_names;
 pub mod errors;
+mod pending;
 mod publish;
 mod release;
 mod schema;
@@ -91,6 +92,8 @@ pub struct Snapshot {
     tools: HashMap<Arc<str>, Arc<str>>,
     /// The toolkit of each trigger type, for those of all versions.
     triggers: HashMap<Arc<str>, Arc<str>>,
+    /// The toolkits that the start of this server is still publishing.
+    pending: pending::Pending,
 }
 
 /// A toolkit and all its versions.

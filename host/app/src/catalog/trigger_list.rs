@@ -39,7 +39,11 @@ impl Snapshot {
                 trigger: release.trigger(slug)?.clone(),
             })
         });
-        trigger.ok_or_else(|| errors::trigger_type_not_found(truncate(slug), truncate(version)))
+        trigger.ok_or_else(|| {
+            self.missing([slug], || {
+                errors::trigger_type_not_found(truncate(slug), truncate(version))
+            })
+        })
     }
 
     /// Returns the trigger types of the given toolkits, or of all toolkits that are not completely

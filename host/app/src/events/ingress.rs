@@ -94,7 +94,7 @@ pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
 pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Address> {
     let catalog = app.catalog.snapshot();
     let found = catalog.toolkit(toolkit);
-    let toolkit = found.ok_or_else(|| errors::toolkit_not_found(truncate(toolkit)))?;
+    let toolkit = found.ok_or_else(|| catalog.unknown_toolkit(toolkit))?;
     let id = ProjectId::parse(project);
     let id = id.map_err(|_| errors::project_not_found(truncate(project)))?;
     Ok(Address {

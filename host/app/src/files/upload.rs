@@ -79,7 +79,7 @@ pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Res
 fn checked(app: &App, upload: UploadRequest) -> Result<File> {
     let index = app.catalog.snapshot();
     let toolkit = index.toolkit(&upload.toolkit);
-    let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(&upload.toolkit)))?;
+    let toolkit = toolkit.ok_or_else(|| index.unknown_toolkit(&upload.toolkit))?;
     let owner = index.toolkit_of(&upload.tool);
     let owner = owner.filter(|owner| owner.slug == toolkit.slug);
     owner.ok_or_else(|| {

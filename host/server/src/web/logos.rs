@@ -9,7 +9,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 
-use crate::http::{ApiResult, Path, Server, errors};
+use crate::http::{ApiResult, Path, Server};
 
 /// Policy of a browser that opens a logo by itself: it loads nothing and runs no script.
 const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
@@ -22,7 +22,7 @@ pub(crate) async fn read(
     let catalog = server.app.catalog.snapshot();
     let toolkit = catalog.toolkit(&slug);
     let image = toolkit.and_then(|toolkit| image(&toolkit.current().logo));
-    let (media_type, bytes) = image.ok_or_else(|| errors::toolkit_not_found(slug))?;
+    let (media_type, bytes) = image.ok_or_else(|| catalog.unknown_toolkit(&slug))?;
     let policy = HeaderValue::from_static(LOGO_POLICY);
     let headers = [
         (header::CONTENT_TYPE, media_type),

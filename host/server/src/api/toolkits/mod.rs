@@ -140,7 +140,7 @@ pub(crate) async fn read(
     let release = snapshot.release(&slug, query.version.as_deref().unwrap_or(LATEST))?;
     let toolkit = snapshot
         .toolkit(&slug)
-        .ok_or_else(|| errors::toolkit_not_found(slug))?;
+        .ok_or_else(|| snapshot.unknown_toolkit(&slug))?;
     let managed = oauth_apps::list(key.app())
         .await?
         .into_iter()
