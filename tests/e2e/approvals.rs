@@ -509,6 +509,29 @@ async fn one_approval_holds_for_the_session() {
 }
 
 #[tokio::test]
+async fn permissions_are_shown_with_session_and_versions() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let first =
+        json!({ "default": "ask_once_per_session", "overrides": { &toolkit: "ask_always" } });
+    let session = create(&project, with_permissions(first.clone())).await;
+    let path = format!("{SESSION_PATH}/{session}");
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(read["experimental"]["permissions"], first);
+    let change = json!({ "experimental": { "permissions": null } });
+    let changed = project.patch(&path, &change).await.expect(200);
+    let removed = json!({ "default": "allow_all", "overrides": {} });
+    assert_eq!(changed["experimental"]["permissions"], removed);
+    let versions = project.get(&format!("{path}/config_history")).await;
+    let versions = versions.expect(200);
+    for (index, expected) in [removed, first].iter().enumerate() {
+        let shown = &versions["items"][index]["experimental"]["permissions"];
+        assert_eq!(shown, expected, "{index}");
+    }
+}
+
+#[tokio::test]
 async fn one_approval_holds_for_one_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;

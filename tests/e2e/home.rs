@@ -32,6 +32,22 @@ async fn root_page_leads_to_documentation() {
 }
 
 #[tokio::test]
+async fn final_slash_leads_to_the_page() {
+    let host = Host::shared().await;
+    let client = host.anonymous();
+    for (path, target) in [
+        ("/docs/", "../docs"),
+        ("/docs/?a=b", "../docs?a=b"),
+        ("/link/done/", "../done"),
+    ] {
+        let url = format!("{}{path}", host.url);
+        let moved = client.exchange(Method::GET, &url, &[], Vec::new()).await;
+        assert_eq!(moved.status, 308, "{path}");
+        assert_eq!(moved.header("location"), target);
+    }
+}
+
+#[tokio::test]
 async fn unknown_address_is_a_page_for_browsers() {
     let host = Host::shared().await;
     let client = host.anonymous();

@@ -14,7 +14,7 @@ use std::{
 };
 
 use harness::{
-    Host, Registry, author,
+    Host, Registry, author, free_port,
     host::{Setup, beside},
     inbox::INBOX_ORIGIN,
     listed_commands,
@@ -98,15 +98,40 @@ async fn author_page_works_step_by_step() {
     let rewrite = format!("https://api.open-meteo.com={}", providers::weather().await);
     let mut shell = Shell::open(folder.path(), &variables(&rewrite));
     let expected = json!({ "time": "2026-03-01T07:00", "temperature": 4.2, "wind_speed": 11.0 });
+    let github = documents::folder_with(&["github"]);
+    let ports = [free_port(), free_port()].map(|port| port.to_string());
     let mut dev = None;
     let mut said = String::new();
+    let mut called = String::new();
     for step in steps(&page("docs/author.md")) {
+        let step = match step {
+            Step::Type(command) => Step::Type(
+                command
+                    .replace("9000", &ports[0])
+                    .replace("8081", &ports[1]),
+            ),
+            other => other,
+        };
         match &step {
             Step::Type(command) if command == "toolkit dev\n" => {
                 dev = Some(shell.leave(command, "WEATHER_GREET").await);
             }
             Step::Type(command) if command == "toolhost serve\n" => {
                 shell.leave(command, "toolhost-data.env").await;
+            }
+            Step::Type(command) if command.starts_with("call() {") => {
+                called = shell.run(command).await;
+            }
+            Step::Type(command) if command.starts_with("python3 provider.py") => {
+                shell.leave(command, "providing").await;
+            }
+            Step::Type(command) if command.contains("--data oauth-data") => {
+                let settings = format!(
+                    "export TOOLHOST_TOOLKITS='{}' TOOLHOST_SANDBOX__COMPILE_CPU_S=600 TOOLHOST_SANDBOX__COMPILE_WALL_S=600",
+                    github.path().display()
+                );
+                shell.run(&settings).await;
+                shell.leave(command, "oauth-data.env").await;
             }
             Step::Type(command) if command.contains("toolkit new weather\n") => {
                 // The first build downloads dependencies for a reader; here they are present.
@@ -132,15 +157,18 @@ async fn author_page_works_step_by_step() {
             );
         }
     }
-    // The last block calls the tool as `latest` and by its version.
-    let answers: Vec<Value> = serde_json::Deserializer::from_str(&said)
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
-    assert_eq!(answers.len(), 2, "{said}");
+    // The block calls the tool as `latest` and by its version.
+    let answers = answers(&called);
+    assert_eq!(answers.len(), 2, "{called}");
     for answer in answers {
         assert_eq!(answer["data"], expected, "{answer}");
     }
+    let (landed, user) = said.trim().split_once('\n').unwrap();
+    assert!(
+        landed.starts_with("https://app.example.com/done?status=success"),
+        "{said}"
+    );
+    assert_eq!(data_of(user)["login"], "octocat");
     // The page shows lines of `toolkit dev`.
     let shown = fs::read_to_string(page("docs/author.md")).unwrap();
     let terminal = dev.unwrap();

@@ -2,16 +2,18 @@
 //! pages.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::Mutex,
 };
 
 use harness::{
-    Finished,
+    Client, Finished, free_port,
     host::{Setup, beside},
-    listed_commands,
+    listed_commands, wait_until,
 };
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -196,6 +198,24 @@ async fn removed_toolkit_of_the_release_stays_removed() {
     let host = setup.start().await;
     let added = ("resend".to_owned(), false);
     assert_eq!(published(host.setup()), [removed, added]);
+}
+
+#[tokio::test]
+async fn toolkit_being_published_is_not_missing() {
+    let installed = Installed::with(&["hackernews"]);
+    let listen = format!("127.0.0.1:{}", free_port());
+    let client = Client::new(&format!("http://{listen}"), None);
+    let setup = installed.setup().with("listen", listen);
+    let _server = setup.leave(&["serve"]);
+    let seen = Mutex::new(BTreeSet::new());
+    let is_published = async || {
+        let status = client.try_get_root("/logos/hackernews").await;
+        seen.lock().unwrap().extend(status);
+        status == Some(200)
+    };
+    wait_until("the toolkit is published", is_published).await;
+    let seen: Vec<_> = seen.into_inner().unwrap().into_iter().collect();
+    assert!(seen == [200] || seen == [200, 503], "{seen:?}");
 }
 
 #[tokio::test]

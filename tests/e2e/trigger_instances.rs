@@ -183,6 +183,15 @@ async fn upsert_refuses_unusable_accounts_and_configurations() {
             .contains("word"),
         "{refused:#?}"
     );
+    let body = with(&given.account, json!({ "wrod": "a", "session_id": 1 }));
+    let refused = given.upsert(body).await.expect(400);
+    assert_eq!(
+        refused.problems(),
+        [
+            "unknown field `wrod`: did you mean `word`?",
+            "unknown field `session_id`",
+        ]
+    );
     let large = "x".repeat(64 << 10);
     let body = with(&given.account, json!({ "word": large }));
     given.upsert(body).await.expect(400);

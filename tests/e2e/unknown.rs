@@ -1,12 +1,13 @@
 //! Parameters and members that the API does not know, and values of wrong types.
 
-use harness::{Answer, Host, client::Body};
+use harness::{Answer, Guest, Host, client::Body, guest};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     description::{CLIENT_OPERATIONS, Clients},
     given,
+    tool_router_sessions::{SESSION_PATH, create},
 };
 
 fn warnings(answer: &Answer) -> Vec<&str> {
@@ -96,6 +97,35 @@ async fn unknown_names_are_ignored_with_a_warning() {
         let answer = project.send(method, path, body, &[]).await;
         assert!((200..300).contains(&answer.status), "{path}: {answer:#?}");
         assert_eq!(warnings(&answer), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn misspelled_arguments_are_refused_and_others_named() {
+    let host = Host::shared().await;
+    let mut manifest = guest::manifest(&given::slug());
+    let properties = json!({ "text": { "type": "string" }, "algorithm": { "type": "string" } });
+    manifest["tools"][0]["input"] = json!({ "type": "object", "properties": properties });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let slug = manifest["slug"].as_str().unwrap();
+    let (project, tool) = (host.new_project().await, guest::tool(slug));
+    let session = json!({ "user_id": "amy", "toolkits": { "enable": [slug] } });
+    let session = create(&project, session).await;
+    let direct = format!("/tools/execute/{tool}");
+    let in_session = format!("{SESSION_PATH}/{session}/execute");
+    for (path, mut body) in [
+        (direct, json!({ "version": "latest" })),
+        (in_session, json!({ "tool_slug": tool })),
+    ] {
+        body["arguments"] = json!({ "text": "x", "algoritm": "md5" });
+        let refused = project.post(&path, &body).await.expect(400);
+        let problem = "unknown argument `algoritm`: did you mean `algorithm`?";
+        assert_eq!(refused.problems(), [problem], "{path}");
+        body["arguments"] = json!({ "text": "x", "thread": 1 });
+        let ran = project.post(&path, &body).await.expect(200);
+        assert_eq!(ran["data"], body["arguments"], "{path}");
+        let warning = "the schema of the tool does not describe the argument `thread`";
+        assert_eq!(warnings(&ran), [warning], "{path}");
     }
 }
 

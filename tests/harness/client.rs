@@ -57,7 +57,12 @@ pub(crate) fn plain_http() -> reqwest::ClientBuilder {
 }
 
 impl Client {
-    pub(crate) fn new(url: &str, key: Option<(&'static str, &str)>) -> Self {
+    /// Creates a client of the server at an address, with the header of a key and its value.
+    ///
+    /// # Panics
+    /// If the client cannot be built.
+    #[must_use]
+    pub fn new(url: &str, key: Option<(&'static str, &str)>) -> Self {
         let http = plain_http()
             .redirect(reqwest::redirect::Policy::none())
             .read_timeout(crate::BUILD_TIMEOUT)

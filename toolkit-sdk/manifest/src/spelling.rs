@@ -10,9 +10,7 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
     known
         .into_iter()
         .filter_map(|known| {
-            let other = letters(known.as_ref());
-            let longest = name.chars().count().max(other.chars().count());
-            let edits = strsim::osa_distance(&name, &other);
+            let (edits, longest) = distance(&name, &letters(known.as_ref()));
             (edits * 2 <= longest).then_some((edits, known))
         })
         .min_by_key(|(edits, _)| *edits)
@@ -27,15 +25,27 @@ pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K
     })
 }
 
-/// Returns true if a name is probably meant as a known one: at most a third of the letters differ, or the
-/// shorter of the two is the longer one without less than half of its letters.
+/// Returns true if a name is probably another one, misspelled: at most a third of its characters differ.
+#[must_use]
+pub fn is_near_miss(name: &str, known: &str) -> bool {
+    let (edits, longest) = distance(&letters(name), &letters(known));
+    edits * 3 <= longest
+}
+
+/// Returns true if a name is probably meant as a known one: it is a near miss, or the shorter of the two
+/// is the longer one without less than half of its letters.
 #[must_use]
 pub fn is_meant_as(name: &str, known: &str) -> bool {
-    let (name, known) = (letters(name), letters(known));
-    let (one, other) = (name.chars().count(), known.chars().count());
-    let (longest, omitted) = (one.max(other), one.abs_diff(other));
-    let edits = strsim::osa_distance(&name, &known);
+    let (one, other) = (letters(name), letters(known));
+    let omitted = one.chars().count().abs_diff(other.chars().count());
+    let (edits, longest) = distance(&one, &other);
     edits * 3 <= longest || (edits == omitted && edits * 2 < longest)
+}
+
+/// Returns the number of edits that make one name of another, and the characters of the longer one.
+fn distance(one: &str, other: &str) -> (usize, usize) {
+    let longest = one.chars().count().max(other.chars().count());
+    (strsim::osa_distance(one, other), longest)
 }
 
 /// Returns true if two names differ at most in case, `_` and `-`.
@@ -88,6 +98,20 @@ mod tests {
             ("include_pricing", "include_deprecated"),
         ] {
             assert!(!is_meant_as(name, known), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_no_near_misses() {
+        for (name, known) in [
+            ("algoritm", "algorithm"),
+            ("maxResult", "max_results"),
+            ("txt", "text"),
+        ] {
+            assert!(is_near_miss(name, known), "{name}");
+        }
+        for (name, known) in [("context", "text"), ("repo_name", "repo"), ("id", "in")] {
+            assert!(!is_near_miss(name, known), "{name}");
         }
     }
 }

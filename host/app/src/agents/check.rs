@@ -63,7 +63,8 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
         respell_keys(&mut config.connected_accounts, &mut toolkit),
     ];
     if !unknown.is_empty() {
-        return Err(errors::invalid_toolkit_slugs(unknown.join(", ")));
+        let slugs = unknown.iter().map(String::as_str);
+        return Err(catalog.missing(slugs, || errors::invalid_toolkit_slugs(unknown.join(", "))));
     }
     // One of the two would be ignored, which could permit more than was meant.
     if let Some(slug) = repeated.into_iter().flatten().next() {
@@ -117,7 +118,8 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
     if unknown.is_empty() {
         Ok(config)
     } else {
-        Err(errors::invalid_tool_slugs(unknown.join(", ")))
+        let slugs = unknown.iter().map(String::as_str);
+        Err(catalog.missing(slugs, || errors::invalid_tool_slugs(unknown.join(", "))))
     }
 }
 

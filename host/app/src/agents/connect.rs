@@ -50,8 +50,11 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     let release = catalog
         .toolkit(request.toolkit.trim())
         .ok_or_else(|| {
-            let similar = catalog.similar_toolkit(&request.toolkit);
-            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(&request.toolkit)))
+            let slug = &*request.toolkit;
+            catalog.missing([slug], || {
+                let similar = catalog.similar_toolkit(slug);
+                errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(slug)))
+            })
         })?
         .current();
     scope::check_toolkit(config, &release.slug)?;

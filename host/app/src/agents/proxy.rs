@@ -124,8 +124,10 @@ pub async fn proxy(
     let release = catalog
         .toolkit(toolkit.trim())
         .ok_or_else(|| {
-            let similar = catalog.similar_toolkit(toolkit);
-            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(toolkit)))
+            catalog.missing([toolkit], || {
+                let similar = catalog.similar_toolkit(toolkit);
+                errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(toolkit)))
+            })
         })?
         .current();
     let config = caller.config();

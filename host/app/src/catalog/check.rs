@@ -20,7 +20,10 @@ use jsonschema::{
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
 
-use super::budgeted::{Budget, BudgetedJson, BudgetedValue, MAX_LINE_CHARS};
+use super::{
+    budgeted::{Budget, BudgetedJson, BudgetedValue, MAX_LINE_CHARS},
+    described_names::{DescribedNames, UnknownName, misspellings},
+};
 use crate::{
     Result,
     core::{
@@ -79,19 +82,31 @@ pub(super) enum Check {
 #[derive(Debug)]
 pub(super) struct Full {
     validator: Validator<BudgetedJson>,
+    names: Option<DescribedNames>,
     /// The number of steps for each value that the validator enters.
     price: u64,
     /// The estimated memory, in bytes.
     weight: usize,
 }
 
-/// The origin of a value.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
-    /// A caller. The value is parsed strictly.
-    Caller,
-    /// A toolkit, as the result of a tool.
-    Toolkit,
+/// A value of a caller that matches a schema.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    /// The value to use, as JSON text.
+    pub value: Bytes,
+    /// Names at its top level that the schema does not describe.
+    pub unknown: Vec<UnknownName>,
+}
+
+impl Accepted {
+    /// Refuses the value if it has names that are probably misspelled, one line each.
+    pub(crate) fn without_misspellings(self) -> std::result::Result<Self, Vec<String>> {
+        let problems = misspellings(&self.unknown);
+        if problems.is_empty() {
+            return Ok(self);
+        }
+        Err(problems)
+    }
 }
 
 /// Returns the problems of a schema that is not part of a toolkit: those for which a toolkit would be
@@ -121,7 +136,8 @@ pub(crate) async fn accept_with(
 ) -> Result<std::result::Result<Value, Vec<String>>> {
     large
         .run_in_turn(project, move || {
-            let text = compile_checked(name, &schema)?.accept(&value.to_string().into())?;
+            let accepted = compile_checked(name, &schema)?.accept(&value.to_string().into())?;
+            let text = accepted.without_misspellings()?.value;
             json::parse(&text).map_err(|cause| vec![cause.to_string()])
         })
         .await
@@ -147,19 +163,38 @@ impl Check {
     /// Strict function calling makes a model send every property, with null for those that it leaves
     /// out. A property whose value is null, where the schema does not allow null, counts as absent
     /// and is removed.
-    pub(super) fn accept(&self, bytes: &Bytes) -> std::result::Result<Bytes, Vec<String>> {
-        let problems = self.problems(bytes, Origin::Caller);
-        if problems.is_empty() {
-            return Ok(bytes.clone());
-        }
-        let Some(without_nulls) = self.without_refused_nulls(bytes) else {
-            return Err(problems);
+    pub(super) fn accept(&self, bytes: &Bytes) -> std::result::Result<Accepted, Vec<String>> {
+        let problems = match self.validate(bytes) {
+            Ok(unknown) => {
+                let value = bytes.clone();
+                return Ok(Accepted { value, unknown });
+            }
+            Err(problems) => problems,
         };
-        let remaining_problems = self.problems(&without_nulls, Origin::Caller);
-        if remaining_problems.is_empty() {
-            return Ok(without_nulls);
+        let value = self.without_refused_nulls(bytes).ok_or(problems)?;
+        let unknown = self.validate(&value)?;
+        Ok(Accepted { value, unknown })
+    }
+
+    /// Validates a value of a caller, which is parsed strictly. Returns the names that the schema does
+    /// not describe, or one line per problem.
+    fn validate(&self, bytes: &[u8]) -> std::result::Result<Vec<UnknownName>, Vec<String>> {
+        let arena = Bump::new();
+        let value = Tree::parse(bytes, &arena, Rules::Strict)
+            .map_err(|cause| vec![format!("not acceptable JSON: {cause}")])?;
+        match self {
+            Self::Full(full) => {
+                let problems = full.problems(&value, bytes.len());
+                if problems.is_empty() {
+                    return Ok(full.unknown_names(&value));
+                }
+                Err(problems)
+            }
+            Self::AnyObject if !matches!(value, Tree::Object(_)) => {
+                Err(vec![NOT_AN_OBJECT.to_owned()])
+            }
+            Self::Anything | Self::AnyObject => Ok(Vec::new()),
         }
-        Err(remaining_problems)
     }
 
     /// Returns a value without the properties that are null against the schema, or `None` if there
@@ -177,21 +212,15 @@ impl Check {
             .then(|| value.to_string().into())
     }
 
-    pub(super) fn problems(&self, bytes: &[u8], origin: Origin) -> Vec<String> {
-        let rules = match (origin, self) {
-            (Origin::Caller, _) => Rules::Strict,
-            (Origin::Toolkit, Self::Full(_)) => Rules::Lenient,
-            (Origin::Toolkit, _) => return self.problems_of_text(bytes),
+    /// Returns one line per problem of a value of a toolkit, such as the result of a tool.
+    pub(super) fn problems(&self, bytes: &[u8]) -> Vec<String> {
+        let Self::Full(full) = self else {
+            return self.problems_of_text(bytes);
         };
         let arena = Bump::new();
-        match (Tree::parse(bytes, &arena, rules), self) {
-            (Ok(value), Self::Full(full)) => full.problems(&value, bytes.len()),
-            (Ok(Tree::Object(_)), _) | (Ok(_), Self::Anything) => Vec::new(),
-            (Ok(_), Self::AnyObject) => vec![NOT_AN_OBJECT.to_owned()],
-            (Err(cause), _) if rules == Rules::Strict => {
-                vec![format!("not acceptable JSON: {cause}")]
-            }
-            (Err(cause), _) => vec![not_json_line(&cause)],
+        match Tree::parse(bytes, &arena, Rules::Lenient) {
+            Ok(value) => full.problems(&value, bytes.len()),
+            Err(cause) => vec![not_json_line(&cause)],
         }
     }
 
@@ -262,6 +291,12 @@ impl Full {
         is_changed
     }
 
+    /// Returns the names of a value that the schema does not describe.
+    fn unknown_names(&self, value: &Tree<'_>) -> Vec<UnknownName> {
+        let names = self.names.as_ref();
+        names.map_or_else(Vec::new, |names| names.unknown(value))
+    }
+
     /// Returns one line per problem of the known parts of a value.
     pub(super) fn problems_of_known(
         &self,
@@ -281,13 +316,14 @@ impl Full {
             let at = value.pointer(error.instance_path().as_str());
             !at.is_some_and(is_unknown) || concerns_names(error.kind())
         });
-        let lines = known
+        let mut lines: Vec<_> = known
             .take(MAX_LINES)
             .map(|error| problem_line(&error))
             .collect();
         if budget.is_spent() {
             return vec![TOO_MANY_STEPS.to_owned()];
         }
+        lines.extend(misspellings(&self.unknown_names(&tree)));
         lines
     }
 
@@ -334,6 +370,7 @@ fn compile_up_to(schema: &Value, max_bytes: usize) -> std::result::Result<Check,
     let price = 1 + (cost.schemas_per_value / SCHEMAS_PER_STEP) as u64;
     Ok(Check::Full(Box::new(Full {
         validator,
+        names: DescribedNames::of(schema),
         price,
         weight,
     })))

@@ -1,15 +1,22 @@
 //! Errors of toolkits, tools, their versions and their publication.
 
-use std::fmt::Display;
+use std::{fmt::Display, time::Duration};
 
 use crate::core::error::Problems;
 pub use crate::projects::errors::*;
+
+/// Time after which a toolkit that is being published may be available.
+const PUBLICATION_WAIT: Duration = Duration::from_secs(3);
 
 crate::error_table! { pub table:
     /// The toolkit does not exist. The text `similar` is empty if no toolkit has a similar slug.
     TOOLKIT_NOT_FOUND = toolkit_not_found(slug: impl Display, similar: &str): NotFound, 2501, "Toolkit_NotFound",
         "toolkit {slug} not found{similar}",
         "list the toolkits to see the slugs";
+    /// The start of the server is still publishing the toolkit.
+    STILL_PUBLISHING = still_publishing(slug: impl Display, published: usize, total: usize): Unavailable, 2512, "Toolkit_StillPublishing",
+        "{slug} is not available yet: the server is still publishing toolkits ({published} of {total})",
+        "retry after a few seconds; `/health/ready` answers 200 once all are published", with_retry_after(PUBLICATION_WAIT);
     /// The version does not exist for this toolkit.
     VERSION_NOT_FOUND = version_not_found(slug: impl Display, version: impl Display): NotFound, 2506, "Toolkit_VersionNotFound",
         "version {version} of toolkit {slug} not found",

@@ -10,7 +10,9 @@ mod budgeted;
 mod changes;
 mod check;
 mod compressed;
+mod described_names;
 pub mod errors;
+mod pending;
 mod publish;
 mod release;
 mod schema;
@@ -38,8 +40,8 @@ use store::Time;
 use tokio::sync::watch;
 
 pub use changes::{ChangelogEntry, changelog, changes};
+pub(crate) use check::{Accepted, accept_with, schema_problems_of};
 pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE};
-pub(crate) use check::{accept_with, schema_problems_of};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{
@@ -90,6 +92,8 @@ pub struct Snapshot {
     tools: HashMap<Arc<str>, Arc<str>>,
     /// The toolkit of each trigger type, for those of all versions.
     triggers: HashMap<Arc<str>, Arc<str>>,
+    /// The toolkits that the start of this server is still publishing.
+    pending: pending::Pending,
 }
 
 /// A toolkit and all its versions.

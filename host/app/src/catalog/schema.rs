@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::time::timeout;
 
 use super::{
-    check::{Check, Origin, compile},
+    check::{Accepted, Check, compile},
     schema_file::SchemaText,
     validators::{CompiledSchema, Slot, Validators},
 };
@@ -73,7 +73,7 @@ impl Schema {
         bytes: &Bytes,
     ) -> Result<Vec<String>> {
         self.check(large, project, bytes, |check: &Check, bytes: &Bytes| {
-            check.problems(bytes, Origin::Toolkit)
+            check.problems(bytes)
         })
         .await
     }
@@ -85,7 +85,7 @@ impl Schema {
         large: &LargeWork,
         project: &Arc<str>,
         bytes: &Bytes,
-    ) -> Result<std::result::Result<Bytes, Vec<String>>> {
+    ) -> Result<std::result::Result<Accepted, Vec<String>>> {
         self.check(large, project, bytes, Check::accept).await
     }
 

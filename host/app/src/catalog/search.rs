@@ -249,6 +249,7 @@ impl Snapshot {
             toolkits: toolkits.collect(),
             tools: self.tools.clone(),
             triggers: self.triggers.clone(),
+            pending: self.pending.clone(),
         }
     }
 

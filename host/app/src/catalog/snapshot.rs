@@ -54,7 +54,9 @@ impl Snapshot {
             "" => String::new(),
             version => format!(" in version {}", truncate(version)),
         };
-        errors::tool_not_found(truncate(slug), &in_version, &self.similar_tool(slug))
+        self.missing([slug], || {
+            errors::tool_not_found(truncate(slug), &in_version, &self.similar_tool(slug))
+        })
     }
 
     /// Returns the question whether another tool was meant; empty if no tool is similar, or if
@@ -143,6 +145,12 @@ impl Snapshot {
         Ok(toolkit.releases.values().rev().collect())
     }
 
+    /// Returns the error for a toolkit that does not exist.
+    #[must_use]
+    pub fn unknown_toolkit(&self, slug: &str) -> Error {
+        self.missing([slug], || errors::toolkit_not_found(truncate(slug)))
+    }
+
     /// Finds a tool in the latest version of its toolkit, or in the latest one of those that were
     /// published up to a time. Fails if the version or the tool does not exist.
     pub fn tool_as_of(&self, slug: &str, as_of: Option<Time>) -> Result<ResolvedTool> {
@@ -165,9 +173,9 @@ impl Snapshot {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
-            Err(Unresolved::Unknown) => {
-                Err(errors::version_not_found(truncate(slug), truncate(version)))
-            }
+            Err(Unresolved::Unknown) => Err(self.missing([slug], || {
+                errors::version_not_found(truncate(slug), truncate(version))
+            })),
         }
     }
 
@@ -194,6 +202,7 @@ impl Snapshot {
         for trigger in &release.triggers {
             self.triggers.insert(trigger.slug.clone(), slug.clone());
         }
+        self.pending.remove(slug);
         let version = release.version.as_str().to_owned();
         toolkit.releases.insert(version, release.clone());
         self.toolkits.insert(slug.clone(), Arc::new(toolkit));

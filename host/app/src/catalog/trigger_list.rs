@@ -40,8 +40,10 @@ impl Snapshot {
             })
         });
         trigger.ok_or_else(|| {
-            let similar = self.similar_trigger(slug);
-            errors::trigger_type_not_found(truncate(slug), truncate(version), &similar)
+            self.missing([slug], || {
+                let similar = self.similar_trigger(slug);
+                errors::trigger_type_not_found(truncate(slug), truncate(version), &similar)
+            })
         })
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     App, Result,
-    catalog::Tool,
+    catalog::{Accepted, Tool},
     files,
     projects::{Project, SharedProject},
 };
@@ -31,6 +31,8 @@ pub(super) struct Arguments {
     pub files_memory: Option<Reservation>,
     /// The tokens used, if a language model made the arguments.
     pub tokens: Option<Tokens>,
+    /// The names that the schema does not describe, if the caller sent the arguments.
+    pub unknown: Vec<String>,
 }
 
 /// Input whose arguments are valid. A prompt is still to become arguments.
@@ -53,8 +55,12 @@ pub(super) async fn check(
     let mut arguments = with_files(app, project, tool, json, None).await?;
     let (large, json) = (&app.large_work, &arguments.json);
     let accepted = tool.input.accept(large, &project.tenant, json).await?;
-    arguments.json =
-        accepted.map_err(|problems| errors::arguments_invalid(&tool.slug, problems))?;
+    let accepted = accepted
+        .and_then(Accepted::without_misspellings)
+        .map_err(|problems| errors::arguments_invalid(&tool.slug, problems))?;
+    arguments.json = accepted.value;
+    let unknown = accepted.unknown.into_iter();
+    arguments.unknown = unknown.map(|unknown| unknown.name).collect();
     Ok(CheckedInput::Arguments(arguments))
 }
 
@@ -94,6 +100,7 @@ async fn with_files(
         files,
         files_memory,
         tokens,
+        unknown: Vec::new(),
     })
 }
 

@@ -63,6 +63,8 @@ pub struct Execution {
     pub release: Option<Arc<Release>>,
     /// The start of a result stored as a file, because it is too large for a response.
     pub beginning: Option<Bytes>,
+    /// The names of arguments that the schema of the tool does not describe.
+    pub unknown_arguments: Vec<String>,
 }
 
 /// Executes a tool for a user of a project and records the execution. Fails only before the tool
@@ -151,6 +153,7 @@ pub(crate) async fn execute_resolved(
         error,
         release: Some(release.clone()),
         beginning,
+        unknown_arguments: arguments.unknown,
     })
 }
 

@@ -73,5 +73,6 @@ pub(crate) async fn record_host_call(
         error,
         release: None,
         beginning: None,
+        unknown_arguments: Vec::new(),
     })
 }

@@ -20,7 +20,11 @@ use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
 use crate::{
-    App, Result, catalog::Tool, core::keyed_limit::KeyedLimit, projects::Project, runs::errors,
+    App, Result,
+    catalog::{Accepted, Tool},
+    core::keyed_limit::KeyedLimit,
+    projects::Project,
+    runs::errors,
 };
 
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
@@ -207,8 +211,9 @@ async fn find_arguments(
         output = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(output.as_bytes());
         let (large, input) = (&app.large_work, &tool.input);
-        match input.accept(large, &project.tenant, &arguments).await? {
-            Ok(arguments) => return Ok((arguments, tokens)),
+        let accepted = input.accept(large, &project.tenant, &arguments).await?;
+        match accepted.and_then(Accepted::without_misspellings) {
+            Ok(accepted) => return Ok((accepted.value, tokens)),
             Err(found) => problems = found,
         }
         if choice.finish_reason.as_deref() == Some("length") {

@@ -29,6 +29,7 @@ use tokio::{
 
 use self::{
     announcement::{Start, announce},
+    publication::Publication,
     signals::Signals,
 };
 use crate::{
@@ -94,6 +95,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     let exporter = exporter.transpose()?.map(Arc::new);
     let server = Arc::new(Server::new(app, config)?);
     let (url, keys) = set_up(&server, address, new, fresh).await?;
+    let publication = Publication::find(&server, args.toolkits.as_deref()).await?;
     let mut writing = JoinSet::new();
     writing.spawn(writer.run());
     let mut exporting = JoinSet::new();
@@ -122,8 +124,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         new,
         address,
         metrics_address,
+        publication,
     };
-    let announced = announce(&server, &args, &start, terminal);
+    let announced = announce(&server, &args, start, terminal);
     // Also after a failure everything ends in order: tasks that lose the runtime report that the
     // store has failed.
     let outcome = until_stopped(announced, &store, &mut signals).await;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use axum::{
     Router,
     handler::Handler,
+    http::Uri,
     middleware::from_fn_with_state,
-    routing::{MethodRouter, Route, on_service},
+    response::Redirect,
+    routing::{MethodRouter, Route, get, on_service},
 };
 use tower::{layer::layer_fn, service_fn};
 use utoipa_axum::PathItemExt;
@@ -109,9 +111,14 @@ impl Routes {
         self.route(path, handler)
     }
 
-    /// Adds a page.
+    /// Adds a page. Its address with a final slash leads to it.
     pub(crate) fn page(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
-        self.operation(path, handler, Operation::default())
+        let routes = self.operation(path, handler, Operation::default());
+        if path.ends_with('/') {
+            return routes;
+        }
+        let with_slash = format!("{path}/");
+        routes.operation(&with_slash, get(without_slash), Operation::default())
     }
 
     fn route(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
@@ -131,4 +138,13 @@ impl Routes {
             .method_not_allowed_fallback(error::wrong_method)
             .with_state(self.server)
     }
+}
+
+/// Redirects to the same address without its final slash. The target is relative, because a proxy may
+/// serve this server below a path.
+async fn without_slash(uri: Uri) -> Redirect {
+    let path = uri.path().trim_end_matches('/');
+    let segment = path.rsplit('/').next().unwrap_or_default();
+    let query = uri.query().map(|query| format!("?{query}"));
+    Redirect::permanent(&format!("../{segment}{}", query.unwrap_or_default()))
 }

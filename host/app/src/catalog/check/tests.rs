@@ -3,9 +3,7 @@
 use super::*;
 
 fn problems(schema: &Value, value: &str) -> Vec<String> {
-    compile(schema)
-        .unwrap()
-        .problems(value.as_bytes(), Origin::Toolkit)
+    compile(schema).unwrap().problems(value.as_bytes())
 }
 
 fn fits(schema: &Value, value: &str) -> bool {
@@ -44,7 +42,7 @@ fn a_schema_that_allows_everything_needs_no_validator() {
     assert!(!fits(&object, "[1]"));
     assert!(!fits(&object, "{"));
     let check = compile(&object).unwrap();
-    assert!(!check.problems(b"[]", Origin::Caller).is_empty());
+    assert!(check.accept(&Bytes::from_static(b"[]")).is_err());
 }
 
 #[test]
@@ -152,8 +150,8 @@ fn schemas_of_callers_have_the_rules_of_toolkits() {
 fn accepted(schema: &Value, value: &Value) -> std::result::Result<Value, String> {
     let check = compile(schema).unwrap();
     let accepted = check.accept(&value.to_string().into());
-    let text = accepted.map_err(|problems| problems[0].clone())?;
-    Ok(serde_json::from_slice(&text).unwrap())
+    let accepted = accepted.map_err(|problems| problems[0].clone())?;
+    Ok(serde_json::from_slice(&accepted.value).unwrap())
 }
 
 #[test]
@@ -218,6 +216,31 @@ fn nulls_of_known_parts_are_no_problem() {
     let lines = |value| full.problems_of_known(value, |_| false);
     assert_eq!(lines(json!({"a": null})), Vec::<String>::new());
     assert_eq!(lines(json!({"a": null, "b": "x"})).len(), 1);
+}
+
+#[test]
+fn misspelled_name_is_refused_and_others_are_reported() {
+    let schema =
+        json!({"properties": {"algorithm": {"type": "string"}, "limit": {"type": "integer"}}});
+    let check = compile(&schema).unwrap();
+    let accept = |text: &'static str| {
+        let accepted = check.accept(&Bytes::from_static(text.as_bytes()));
+        accepted.and_then(Accepted::without_misspellings)
+    };
+    let problem = "unknown argument `algoritm`: did you mean `algorithm`?";
+    for misspelled in [
+        r#"{"algoritm": "md5"}"#,
+        r#"{"algoritm": "md5", "limit": null}"#,
+    ] {
+        assert_eq!(accept(misspelled).unwrap_err(), [problem]);
+    }
+    let accepted = accept(r#"{"algorithm": "md5", "session_id": 1}"#).unwrap();
+    assert_eq!(accepted.unknown[0].name, "session_id");
+    let Check::Full(full) = &check else {
+        panic!("the schema needs a validator");
+    };
+    let lines = full.problems_of_known(json!({"algoritm": "{{input.a}}"}), |_| false);
+    assert_eq!(lines, [problem]);
 }
 
 #[test]

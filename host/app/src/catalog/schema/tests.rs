@@ -5,6 +5,13 @@ use serde_json::{json, value::to_raw_value};
 use super::*;
 use crate::catalog::{SchemaFile, check::NOT_AN_OBJECT};
 
+/// The origin of a value.
+#[derive(Clone, Copy)]
+enum Origin {
+    Caller,
+    Toolkit,
+}
+
 fn schema_file() -> SchemaFile {
     SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap()
 }

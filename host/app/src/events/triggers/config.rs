@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::{
     App, Result, accounts,
     catalog::{ResolvedTrigger, TriggerType},
+    core::truncate,
     events::errors,
     projects::Project,
 };
@@ -16,19 +17,31 @@ use crate::{
 /// The configuration of an instance.
 pub(super) type Config = Map<String, Value>;
 
-/// Checks a configuration against the schema of its trigger type. Returns it without the members that
-/// are null where the schema does not allow null. Fails if the configuration does not match the schema.
+/// Checks a configuration against the schema of its trigger type. `complete` has further values, which
+/// are those of other trigger types as well. Returns it without the members that are null where the
+/// schema does not allow null. Fails if it does not match the schema, or if the schema does not describe
+/// a name of `config`.
 pub(super) async fn accept(
     app: &App,
     project: &Project,
     trigger: &TriggerType,
     config: &Config,
+    complete: &Config,
 ) -> Result<Config> {
-    let text = Bytes::from(text(config)?);
+    let text = Bytes::from(text(complete)?);
     let (large, schema) = (&app.large_work, &trigger.config);
     let accepted = schema.accept(large, &project.tenant, &text).await?;
     let accepted = accepted.map_err(|problems| errors::config_invalid(&trigger.slug, problems))?;
-    serde_json::from_slice(&accepted)
+    let names: BTreeSet<_> = config.keys().map(|name| truncate(name)).collect();
+    let unknown = accepted.unknown.iter();
+    let problems = unknown
+        .filter(|unknown| names.contains(&unknown.name))
+        .map(|unknown| unknown.problem("field"))
+        .collect();
+    errors::refuse_problems(problems, |problems| {
+        errors::config_invalid(&trigger.slug, problems)
+    })?;
+    serde_json::from_slice(&accepted.value)
         .map_err(|cause| errors::internal(format!("cannot read a configuration: {cause}")))
 }
 

@@ -147,7 +147,7 @@ async fn check_config<'a>(
     if let Some(subscription) = &subscription {
         subscription.complete(&mut complete);
     }
-    let mut accepted = config::accept(app, project, &found.trigger, &complete).await?;
+    let mut accepted = config::accept(app, project, &found.trigger, config, &complete).await?;
     accepted.retain(|name, value| {
         let given = config.get(name);
         given.is_some_and(|given| !given.is_null() || value.is_null())

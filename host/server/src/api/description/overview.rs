@@ -12,7 +12,9 @@ pub(super) const API_DESCRIPTION: &str = "Connects the accounts of a project's u
     Unknown members of bodies and unknown parameters are ignored, and the response header \
     `x-toolhost-warning` names each with the nearest known name. The response is 400 for a member whose \
     nearest known name restricts the request or chooses what it uses, for a member with \
-    `x-unimplemented: refuse`, and for a parameter that could be meant as one of any operation.\n\n\
+    `x-unimplemented: refuse`, and for a parameter that could be meant as one of any operation. An argument \
+    that the schema of a tool does not describe is named in the same header; if it is probably misspelled, \
+    the response is 400, and so it is for every unknown field of the configuration of a trigger.\n\n\
     Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
     within a day is performed once.";
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use app::agents::{Approval, Permission};
+use app::agents::{Approval, Config, Permission};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,8 +26,24 @@ pub(crate) struct PermissionsBody {
     pub overrides: Option<BTreeMap<String, Permission>>,
 }
 
+view! {
+    /// Permissions of calls in a configuration.
+    #[schema(as = SessionPermissionsInForce)]
+    pub(super) struct PermissionsView from config: &Config {
+        default: DefaultPermission = match (config.approval_of_all, config.approval_once) {
+            (false, _) => DefaultPermission::AllowAll,
+            (true, false) => DefaultPermission::AskEveryCall,
+            (true, true) => DefaultPermission::AskOncePerSession,
+        },
+        /// `always_allow`, `always_deny`, `ask_once` or `ask_always`, by the slug of a tool or a toolkit as
+        /// the catalog spells it.
+        #[schema(value_type = BTreeMap<String, String>)]
+        overrides: BTreeMap<String, Permission> = config.permissions.clone(),
+    }
+}
+
 /// Permission of the tools that no override names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionDefaultPermission)]
 pub(crate) enum DefaultPermission {

@@ -20,7 +20,8 @@ use super::{
     requests::ClientTools,
 };
 use crate::http::{
-    ApiResult, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server, UnparsedJson,
+    ApiResult, CURRENT_REQUEST, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server,
+    UnparsedJson,
     approval::{DECLINED_MESSAGE, InputResponse},
     body::{admit_unknown, borrowed},
     errors,
@@ -243,6 +244,10 @@ async fn execute_meta_call(
 }
 
 async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJson<ResultView>> {
+    if let Approvable::Executed(execution) = &outcome {
+        let unknown = &execution.unknown_arguments;
+        CURRENT_REQUEST.with(|context| context.warnings.lock().add_arguments(unknown));
+    }
     let view = ResultView::new(key.app(), outcome);
     let size = view.data.0.len();
     let turns = &key.app().large_work;

@@ -3,10 +3,12 @@
 
 use std::collections::HashSet;
 
+use app::agents::Config;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::approval::PermissionsView;
 use crate::http::{ApiResult, errors};
 
 /// Prefix of the slugs.
@@ -74,13 +76,15 @@ struct InlineToolkitView {
 }
 
 view! {
-    /// Text for assistants, and the client's own tools.
+    /// Text for assistants, permissions of calls, and the client's own tools.
     #[schema(as = SessionExtras)]
     pub(crate) struct ExtrasView {
         /// Text for the system prompt of an assistant that works in the session.
         assistive_prompt: String,
         /// True if the session was created with it.
         restrict_egress_to_service: bool,
+        /// Permissions of calls.
+        permissions: PermissionsView,
         /// Only in the response to a request that has them.
         custom_toolkits?: Option<Vec<InlineToolkitView>>,
         /// Only in the response to a request that has them.
@@ -187,14 +191,15 @@ fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<Str
 impl ExtrasView {
     pub(super) fn new(
         assistive_prompt: String,
-        restrict_egress_to_service: bool,
+        config: &Config,
         inline: Option<InlineTools>,
     ) -> Self {
         let (custom_toolkits, custom_tools) =
             inline.map(|inline| (inline.toolkits, inline.tools)).unzip();
         Self {
             assistive_prompt,
-            restrict_egress_to_service,
+            restrict_egress_to_service: config.restrict_egress,
+            permissions: config.into(),
             custom_toolkits,
             custom_tools,
         }

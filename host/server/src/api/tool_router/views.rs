@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
+    approval::PermissionsView,
     config::ConfigView,
     inline_tools::{ExtrasView, InlineTools},
 };
@@ -90,10 +91,19 @@ view! {
         tool_router_tools: Vec<String> = tools,
         config: ConfigView = ConfigView::new(prefix, config),
         config_version: u32 = session.body.version,
-        experimental: ExtrasView = ExtrasView::new(prompt, config.restrict_egress, inline),
+        experimental: ExtrasView = ExtrasView::new(prompt, config, inline),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schema(required = false)]
         warnings: Vec<WarningView> = many.map(WarningView::from).into_iter().collect(),
+    }
+}
+
+view! {
+    /// Parts of a version that `config` does not have.
+    #[schema(as = SessionVersionExtras)]
+    struct VersionExtrasView from config: &agents::Config {
+        /// Permissions of calls.
+        permissions: PermissionsView = config.into(),
     }
 }
 
@@ -108,6 +118,7 @@ view! {
         version: u32 = version.body.version,
         #[schema(format = DateTime)] created_at: String = iso(version.created_at),
         config: ConfigView = ConfigView::new(prefix, &version.body.config),
+        experimental: VersionExtrasView = (&version.body.config).into(),
         is_current: bool = version.body.version == current,
     }
 }

@@ -92,6 +92,8 @@ pub(crate) async fn execute(
     let (request, notes) = parsed.await??;
     CURRENT_REQUEST.with(|context| context.warnings.lock().extend(notes.warnings));
     let execution = runs::execute(key.app(), &key.project, request).await?;
+    let unknown = &execution.unknown_arguments;
+    CURRENT_REQUEST.with(|context| context.warnings.lock().add_arguments(unknown));
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
     let size = execution.data.len();

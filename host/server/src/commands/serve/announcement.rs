@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use serde_json::json;
 
-use super::{Args, publication};
+use super::{Args, publication::Publication};
 use crate::{
     commands::{
         demo,
@@ -16,24 +16,25 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Facts known at startup.
+/// Facts known at startup, and the components to publish.
 pub(super) struct Start {
     pub(super) url: String,
     pub(super) keys: Keys,
     pub(super) new: bool,
     pub(super) address: SocketAddr,
     pub(super) metrics_address: Option<SocketAddr>,
+    pub(super) publication: Publication,
 }
 
 /// Publishes the toolkits, prints the greeting, and lets clients in.
 pub(super) async fn announce(
     server: &Arc<Server>,
     args: &Args,
-    start: &Start,
+    start: Start,
     terminal: Terminal,
 ) -> Result<(), Stop> {
     let progress = (!args.json_ready).then_some(terminal);
-    let problems = publication::run(server, args.toolkits.as_deref(), progress).await?;
+    let problems = start.publication.run(server, progress).await;
     server.set_serving(true);
     let metrics_url = start
         .metrics_address

@@ -2,6 +2,7 @@
 //! release.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -26,23 +27,60 @@ enum Origin {
     Release,
 }
 
-/// Publishes the components of the folder that a flag or else a setting names, or else those of the
-/// release. Returns the problems. A component that cannot be published does not prevent the others.
-pub(super) async fn run(
-    server: &Arc<Server>,
-    named: Option<&Path>,
-    progress: Option<Terminal>,
-) -> Result<Vec<String>> {
-    if let Some(folder) = named.or(server.config.toolkits.as_deref()) {
-        return publish(server, components(folder)?, Origin::Named, progress).await;
+/// Components that a start publishes.
+pub(super) struct Publication {
+    files: Vec<PathBuf>,
+    origin: Origin,
+    /// Problem of components that are left out.
+    problem: Option<String>,
+}
+
+impl Publication {
+    /// Finds the components of the folder that a flag or else a setting names, or else those of the
+    /// release, and notes in the catalog which toolkits it will have.
+    pub(super) async fn find(server: &Server, named: Option<&Path>) -> Result<Self> {
+        let (files, origin, problem) = match named.or(server.config.toolkits.as_deref()) {
+            Some(folder) => (components(folder)?, Origin::Named, None),
+            None => {
+                let folder = installed::toolkits();
+                let files = folder.map_or_else(|| Ok(Vec::new()), |folder| components(&folder))?;
+                let (signed, problem) = acceptable(server, files)?;
+                (signed, Origin::Release, problem)
+            }
+        };
+        let slugs = unpublished(server, &files).await;
+        server.app.catalog.set_pending(slugs).await;
+        Ok(Self {
+            files,
+            origin,
+            problem,
+        })
     }
-    let Some(folder) = installed::toolkits() else {
-        return Ok(Vec::new());
-    };
-    let (files, problem) = acceptable(server, components(&folder)?)?;
-    let mut problems = publish(server, files, Origin::Release, progress).await?;
-    problems.extend(problem);
-    Ok(problems)
+
+    /// Publishes the components. Returns the problems. A component that cannot be published does not
+    /// prevent the others.
+    pub(super) async fn run(self, server: &Arc<Server>, progress: Option<Terminal>) -> Vec<String> {
+        let mut problems = publish(server, self.files, self.origin, progress).await;
+        server.app.catalog.set_pending(BTreeSet::new()).await;
+        problems.extend(self.problem);
+        problems
+    }
+}
+
+/// Returns the toolkits of components whose versions the catalog lacks. A component that cannot be read
+/// is a problem of its publication.
+async fn unpublished(server: &Server, files: &[PathBuf]) -> BTreeSet<String> {
+    let snapshot = server.app.catalog.snapshot();
+    let mut slugs = BTreeSet::new();
+    for path in files {
+        if let Ok(bytes) = tokio::fs::read(path).await
+            && let Ok((slug, version)) = app::catalog::identity(&bytes)
+            && snapshot.release(&slug, &version).is_err()
+        {
+            slugs.insert(slug);
+        }
+    }
+    slugs
 }
 
 /// Checks that the folder of toolkits can be read, before a start creates anything.
@@ -96,7 +134,7 @@ async fn publish(
     files: Vec<PathBuf>,
     origin: Origin,
     progress: Option<Terminal>,
-) -> Result<Vec<String>> {
+) -> Vec<String> {
     let bar = ProgressBar::new(files.len() as u64).with_style(
         ProgressStyle::with_template("  publishing {pos}/{len} {wide_bar:.dim} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
@@ -143,7 +181,7 @@ async fn publish(
         () = reported => Vec::new(),
     };
     bar.finish_and_clear();
-    Ok(problems)
+    problems
 }
 
 async fn publish_one(server: &Server, path: &Path, origin: Origin) -> Result<()> {

@@ -23,6 +23,8 @@ struct HomePage<'a> {
     brand: Option<&'a Brand>,
     version: &'a str,
     problem: Option<String>,
+    /// Progress of a start that is publishing toolkits.
+    progress: Option<String>,
     toolkits: usize,
     /// Path before those of this server.
     base: &'a str,
@@ -34,13 +36,18 @@ struct HomePage<'a> {
 /// Answers with the page.
 pub(crate) async fn page(State(server): State<Arc<Server>>) -> Response {
     let nonce = ids::random_text(NONCE_CHARS);
+    let catalog = server.app.catalog.snapshot();
+    let progress = catalog.publication_progress();
     let page = HomePage {
         nonce: &nonce,
         brand: None,
         version: env!("CARGO_PKG_VERSION"),
         problem: server.app.store_problem(),
+        progress: progress.map(|(published, total)| {
+            format!("The server is still publishing toolkits: {published} of {total}.")
+        }),
         base: server.config.public_path(),
-        toolkits: server.app.catalog.snapshot().toolkits().count(),
+        toolkits: catalog.toolkits().count(),
         project_header: PROJECT_KEY_HEADER,
         organization_header: ORGANIZATION_KEY_HEADER,
         user_header: USER_KEY_HEADER,
