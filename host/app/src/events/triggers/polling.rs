@@ -28,7 +28,7 @@ use crate::{
     files,
     projects::{self, Project},
     runs::{self, TriggerCall},
-    work::{Admission, Claim, Next, Queue, doubled},
+    work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled},
 };
 
 /// Shares of projects in the polls that one server runs at a time.
@@ -38,9 +38,6 @@ pub const POLL_SHARES: Shares = Shares {
     base: 1,
     cap: 16,
 };
-/// Time after which an instance whose worker was lost may be polled again. A worker that lives renews
-/// its claim.
-pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Delay before a poll that could not run is tried again.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(15);
 /// Maximum number of polls that follow one another without an interval.
