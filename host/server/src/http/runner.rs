@@ -81,7 +81,7 @@ impl OperationRunner {
         let server = &self.server;
         let operation = self.operation;
         CURRENT_REQUEST.with(|context| {
-            context.operation.set(operation);
+            context.operation.get_or_init(|| operation);
             context.server.get_or_init(|| server.clone());
             context.route.get_or_init(|| self.counts.clone());
         });

@@ -5,7 +5,7 @@
 //!
 //! The known names are those of the types that the request is deserialized into.
 
-use std::{cell::OnceCell, fmt, sync::Arc};
+use std::fmt;
 
 use app::{
     Error,
@@ -43,7 +43,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// Names that a request may have, and the warnings about others. Nothing is allocated until one is
 /// noted.
 #[derive(Debug, Default)]
-pub(crate) struct Names(OnceCell<Arc<Mutex<Noted>>>);
+pub(crate) struct Names(Mutex<Noted>);
 
 #[derive(Debug, Default)]
 struct Noted {
@@ -76,13 +76,8 @@ impl fmt::Display for Warning {
 }
 
 impl Names {
-    /// Returns the same names for another task.
-    pub(crate) fn share(&self) -> Self {
-        Self(OnceCell::from(self.0.get_or_init(Arc::default).clone()))
-    }
-
     fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.0.get_or_init(Arc::default).lock()
+        self.0.lock()
     }
 
     /// Notes that the handler reads these query parameters.
@@ -145,10 +140,7 @@ impl Names {
 
     /// Adds the warnings to the response.
     pub(crate) fn write(&self, response: &mut Response) {
-        let Some(noted) = self.0.get() else {
-            return;
-        };
-        let warnings = std::mem::take(&mut noted.lock().warnings);
+        let warnings = std::mem::take(&mut self.noted().warnings);
         for warning in warnings {
             if let Ok(value) = HeaderValue::try_from(warning.text) {
                 response.headers_mut().append(WARNING_HEADER, value);
