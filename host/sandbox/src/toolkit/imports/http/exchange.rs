@@ -259,30 +259,33 @@ impl Outgoing {
                 follows
             })
             .await;
-        match sent {
-            Ok(answer) => {
-                let received = answer.body.len() as u64;
-                self.trace.request_ended(
-                    record,
-                    started.elapsed(),
-                    Ok((answer.status.as_u16(), received)),
-                );
-                rules::check_redirect(&self.policy, &answer)
-                    .map_err(|refused| self.redacted(refused))?;
-                self.count_response(checked.into_blob, received)
-                    .map(|()| Received {
-                        answer,
-                        signatures,
-                        memory,
-                    })
-            }
-            Err(failed) => {
-                let message = self.trace.redactor().redact_text(&failed.message);
-                self.trace
-                    .request_ended(record, started.elapsed(), Err(&message));
-                Err(error(kind(failed.kind), message))
-            }
-        }
+        let answer = self.end_request(checked, record, started.elapsed(), sent)?;
+        Ok(Received {
+            answer,
+            signatures,
+            memory,
+        })
+    }
+
+    /// Records the end of a request. Checks and counts its response.
+    fn end_request(
+        &self,
+        checked: &Checked,
+        record: usize,
+        elapsed: Duration,
+        sent: Result<net::Response, net::Error>,
+    ) -> Result<net::Response, Error> {
+        let answer = sent.map_err(|failed| {
+            let message = self.trace.redactor().redact_text(&failed.message);
+            self.trace.request_ended(record, elapsed, Err(&message));
+            error(kind(failed.kind), message)
+        })?;
+        let received = answer.body.len() as u64;
+        let end = Ok((answer.status.as_u16(), received));
+        self.trace.request_ended(record, elapsed, end);
+        rules::check_redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
+        self.count_response(checked.into_blob, received)?;
+        Ok(answer)
     }
 
     /// Records the span of a traced request, and adds its `traceparent` if providers get it. It
