@@ -171,7 +171,7 @@ mod tests {
         complete(&mut described);
         let schemas = described["components"]["schemas"].as_object().unwrap();
         for (name, entry) in entries(MEMBER_TEXTS) {
-            let (schema, member) = name.split_once('.').unwrap_or(("", &name));
+            let (schema, member) = name.split_once('.').unwrap_or(("", &*name));
             let text = entry.get("description").unwrap_or(&entry);
             let mut known = schemas
                 .iter()
