@@ -14,7 +14,7 @@ use harness::{
 use serde_json::json;
 
 /// Time within which another server continues the work of a killed one.
-const TAKEN_OVER: Duration = Duration::from_secs(10);
+const TAKEN_OVER: Duration = Duration::from_secs(15);
 /// Interval of the job, in milliseconds.
 const INTERVAL_MS: u64 = 3_600_000;
 /// Number of excess pages in the log: more than a batch, so that the job can be interrupted in its

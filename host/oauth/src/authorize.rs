@@ -67,26 +67,26 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
             percent_encode(&manifest::fill(template, &value)?),
         ))
     }));
-    let existing = url
-        .query()
-        .filter(|existing| !existing.is_empty())
-        .map(str::to_owned);
-    let added = query
-        .into_iter()
-        .map(|(name, value)| format!("{}={value}", percent_encode(name)));
-    url.set_query(Some(
-        &existing
-            .into_iter()
-            .chain(added)
-            .collect::<Vec<_>>()
-            .join("&"),
-    ));
+    add_parameters(&mut url, &query);
     if url.as_str().len() > MAX_URL_BYTES {
         return Err(Refusal::unsent(format!(
             "the authorization URL would have more than {MAX_URL_BYTES} bytes: request fewer scopes"
         )));
     }
     Ok(url)
+}
+
+/// Adds parameters, whose values are encoded, to those of an address.
+fn add_parameters(url: &mut Url, parameters: &[(&str, String)]) {
+    let existing = url
+        .query()
+        .filter(|existing| !existing.is_empty())
+        .map(str::to_owned);
+    let added = parameters
+        .iter()
+        .map(|(name, value)| format!("{}={value}", percent_encode(name)));
+    let query: Vec<_> = existing.into_iter().chain(added).collect();
+    url.set_query(Some(&query.join("&")));
 }
 
 /// Returns the scopes that an authorization request asks for, sorted: those of the scheme, those in

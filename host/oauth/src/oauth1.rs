@@ -8,7 +8,7 @@ use net::{
     Body, HeaderMap, Limits, Method, Url,
     header::{CONTENT_TYPE, HeaderValue},
 };
-use sandbox::SignatureStamp;
+use sandbox::{Secret, SignatureStamp};
 use serde_json::Value;
 
 use super::{
@@ -162,20 +162,8 @@ async fn send_signed(
         ..
     } = request;
     let response = send_request(flow, method, url, headers, body).await?;
-    let accepted = answer::accept(None, &response).map_err(|refusal| {
-        let signatures = signatures
-            .iter()
-            .map(|signature| signature.expose().to_owned());
-        let own = flow
-            .scheme
-            .secrets()
-            .filter_map(|name| values.get(name).and_then(text));
-        let secrets = signatures
-            .chain(own)
-            .chain(protocol.iter().map(|(_, value)| (*value).to_owned()))
-            .collect();
-        refusal.redact(secrets)
-    })?;
+    let accepted = answer::accept(None, &response)
+        .map_err(|refusal| refusal.redact(sent_secrets(flow, &values, &signatures, protocol)))?;
     match accepted {
         Value::Object(answer)
             if TOKEN_MEMBERS
@@ -186,6 +174,21 @@ async fn send_signed(
         }
         _ => Err(Refusal::malformed("it contains no token with a secret")),
     }
+}
+
+/// Returns the secrets of a request, which a response may repeat.
+fn sent_secrets(
+    flow: &Flow<'_>,
+    values: &Values,
+    signatures: &[Secret],
+    protocol: &[(&str, &str)],
+) -> Vec<String> {
+    let signatures = signatures.iter().map(Secret::expose);
+    let protocol_values = protocol.iter().map(|(_, value)| *value);
+    let sent = signatures.chain(protocol_values).map(str::to_owned);
+    let names = flow.scheme.secrets();
+    sent.chain(names.filter_map(|name| values.get(name).and_then(text)))
+        .collect()
 }
 
 fn token_pair(answer: &Values) -> Values {

@@ -88,61 +88,12 @@ pub(crate) async fn run(
     let deadline = started + limits.wall;
     let observer = Observer::new(started, limits);
     let meter = observer.meter.clone();
-    let trace = observer.trace.clone();
+    let node = context.node;
+    let component = call.component;
     let initial_state = call.state.clone();
     let withhold = loaded.toolkit.verifies_webhooks;
-    let (action, webhook_secrets) = WebhookSecrets::take(call.action, &call.policy, withhold);
-    if !webhook_secrets.is_empty() {
-        trace.redact_input(webhook_secrets.redactor());
-    }
-    if let Some(handed_over) = &call.policy.webhook_secret {
-        trace.redact_input(Redactor::new([&handed_over.secret]));
-    }
-    let node = context.node;
-    let limiter = Limiter::new(
-        node.memory.reserve(&call.tenant),
-        limits.memory,
-        meter.clone(),
-    );
-    let created_memory = node.memory.reserve(&call.tenant);
-    let files = Files::new(call.files, call.files_memory, created_memory, limits);
-    let outgoing = LazyOutgoing::new(OutgoingParts {
-        node: node.clone(),
-        tenant: call.tenant,
-        cpu_permits: permit.state.clone(),
-        policy: call.policy,
-        grant: call.grant,
-        limits,
-        run_trace: call.trace,
-        caller_runtime: Handle::current(),
-        max_decoded_file_bytes: 0,
-    });
-    let state = State {
-        limiter,
-        meter: meter.clone(),
-        trace,
-        outgoing,
-        files,
-        guest_state: call.state,
-        webhook_secrets,
-        clock: context.clock.clone(),
-        session: context.session.clone(),
-        deadline,
-        max_cpu: limits.cpu,
-        max_host_calls: limits.host_calls,
-        instantiated: false,
-        table: State::new_table(),
-        wasi: None,
-    };
-    let guest_context = types::Context {
-        run_id: call.context.run_id,
-        user_id: call.context.user_id,
-        fields: call.context.fields,
-        remaining_ms: context
-            .remaining_ms
-            .unwrap_or(limits.wall.as_millis() as u64),
-    };
-    let store = store(context.runtime, state, limits);
+    let prepared = prepare(&context, call, withhold, &permit, &observer, deadline);
+    let (store, action, guest_context) = prepared;
     let cpu_permits = permit.state.clone();
     let guest = async move {
         let ended = run_guest(store, &loaded, action, guest_context, limits).await;
@@ -176,8 +127,8 @@ pub(crate) async fn run(
         Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy(Capacity::Calls)),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
-                tracing::error!(panic = text, component = %call.component, "a host function panicked");
-                context.quarantine.panicked(&call.component, Instant::now());
+                tracing::error!(panic = text, %component, "a host function panicked");
+                context.quarantine.panicked(&component, Instant::now());
             }
             failed(failure::from_stopped(&stopped, limits.wall))
         }
@@ -195,6 +146,65 @@ pub(crate) async fn run(
         state,
         ..observer.outcome(output)
     })
+}
+
+/// Creates the store of a call. Returns it with the action and the context that the guest gets.
+fn prepare(
+    context: &CallContext<'_>,
+    call: Call,
+    withhold: bool,
+    permit: &Permit,
+    observer: &Observer,
+    deadline: Instant,
+) -> (Store<State>, Action, types::Context) {
+    let limits = call.limits.clamped();
+    let (action, webhook_secrets) = WebhookSecrets::take(call.action, &call.policy, withhold);
+    let trace = observer.trace.clone();
+    if !webhook_secrets.is_empty() {
+        trace.redact_input(webhook_secrets.redactor());
+    }
+    if let Some(handed_over) = &call.policy.webhook_secret {
+        trace.redact_input(Redactor::new([&handed_over.secret]));
+    }
+    let node = context.node;
+    let meter = observer.meter.clone();
+    let guest_memory = node.memory.reserve(&call.tenant);
+    let created_memory = node.memory.reserve(&call.tenant);
+    let state = State {
+        limiter: Limiter::new(guest_memory, limits.memory, meter.clone()),
+        meter,
+        trace,
+        files: Files::new(call.files, call.files_memory, created_memory, limits),
+        outgoing: LazyOutgoing::new(OutgoingParts {
+            node: node.clone(),
+            tenant: call.tenant,
+            cpu_permits: permit.state.clone(),
+            policy: call.policy,
+            grant: call.grant,
+            limits,
+            run_trace: call.trace,
+            caller_runtime: Handle::current(),
+            max_decoded_file_bytes: 0,
+        }),
+        guest_state: call.state,
+        webhook_secrets,
+        clock: context.clock.clone(),
+        session: context.session.clone(),
+        deadline,
+        max_cpu: limits.cpu,
+        max_host_calls: limits.host_calls,
+        instantiated: false,
+        table: State::new_table(),
+        wasi: None,
+    };
+    let all_ms = limits.wall.as_millis() as u64;
+    let guest_context = types::Context {
+        run_id: call.context.run_id,
+        user_id: call.context.user_id,
+        fields: call.context.fields,
+        remaining_ms: context.remaining_ms.unwrap_or(all_ms),
+    };
+    (store(context.runtime, state, limits), action, guest_context)
 }
 
 /// Creates a store with every limit set.

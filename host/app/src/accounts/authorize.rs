@@ -166,7 +166,7 @@ impl AuthorizationInput<'_> {
             .take()
             .unwrap_or_else(|| callback_url(app));
         let now = app.clock.now();
-        let declared_flow = context.flow(declared_scheme, self.values, now);
+        let declared_flow = context.flow(declared_scheme, self.values);
         let scheme = app.accounts.metadata.resolve(&declared_flow).await?;
         let mut values = self.values.clone();
         if context.client.id.is_empty() {
@@ -175,7 +175,7 @@ impl AuthorizationInput<'_> {
         }
         let state = secret("");
         let verifier = secret("");
-        let oauth_flow = context.flow(&scheme, &values, now);
+        let oauth_flow = context.flow(&scheme, &values);
         let params = AuthorizeParams {
             redirect_uri: &redirect_uri,
             state: &state,

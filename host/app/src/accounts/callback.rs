@@ -12,7 +12,6 @@ use super::{
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
     attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt, return_to_link},
-    auth_configs,
     redirect::with_query,
     refresh::POLL_INTERVAL,
     tokens::TokenOwner,
@@ -172,7 +171,7 @@ async fn complete(
     let id = &owner.account;
     let callback_url = attempt.callback_url.clone();
     let redirect = |outcome| RedirectTo(app.return_url(callback_url.as_deref(), id, outcome));
-    let exchanged = exchange_callback(app, project, owner, &secrets, query).await;
+    let exchanged = exchange_callback(app, owner, &secrets, query).await;
     let mut values = secrets.values;
     let attempt_number = attempt.attempt_number;
     let tokens = match exchanged {
@@ -265,7 +264,6 @@ impl From<Failure> for NoTokens {
 /// Exchanges the callback's code for tokens, or returns the reason of the failure.
 async fn exchange_callback(
     app: &App,
-    project: &Project,
     owner: &TokenOwner,
     secrets: &PendingSecrets,
     query: &[(String, String)],
@@ -273,17 +271,11 @@ async fn exchange_callback(
     let declared_scheme = owner
         .scheme()
         .map_err(|cause| Failure::new("toolkit_gone", cause.to_string()))?;
-    let config = auth_configs::find(app, project, &owner.auth_config)
-        .await
-        .map_err(config_unusable)?
+    let client = app.accounts.client_of(owner).await;
+    let context = client
+        .map_err(|cause| Failure::new("auth_config_unusable", cause.to_string()))?
         .ok_or_else(auth_config_gone)?;
-    let context = app
-        .accounts
-        .client_context(&config)
-        .await
-        .map_err(config_unusable)?;
-    let now = app.clock.now();
-    let declared_flow = context.flow(declared_scheme, &secrets.values, now);
+    let declared_flow = context.flow(declared_scheme, &secrets.values);
     let resolved = app.accounts.metadata.resolve(&declared_flow).await;
     let scheme = &resolved.map_err(|refusal| refused("issuer_unknown", &refusal))?;
     // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
@@ -294,11 +286,9 @@ async fn exchange_callback(
         verifier: Some(secrets.verifier.as_str()),
         callback: query,
     };
-    let oauth_flow = context.flow(scheme, &secrets.values, now);
-    let exchanged = oauth_flow.exchange(params).await;
+    let exchanged = context.flow(scheme, &secrets.values).exchange(params).await;
     if exchanged.as_ref().is_err_and(Refusal::is_invalid_client) {
-        let (tokens, config) = (&app.accounts, &owner.auth_config);
-        let deleted = tokens.delete_rejected_client(&project.id, config, &secrets.values);
+        let deleted = app.accounts.delete_rejected_client(owner, &secrets.values);
         if let Err(cause) = deleted.await {
             tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
         }
@@ -308,10 +298,6 @@ async fn exchange_callback(
 
 fn refused(error: &str, refusal: &Refusal) -> Failure {
     Failure::new(error, truncate(&refusal.to_string()))
-}
-
-fn config_unusable(cause: Error) -> Failure {
-    Failure::new("auth_config_unusable", cause.to_string())
 }
 
 /// Returns the code of a callback, or the failure that the callback reports. The OAuth 1

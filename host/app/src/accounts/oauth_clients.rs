@@ -18,7 +18,10 @@ use sha2::{Digest, Sha256};
 use store::{Batch, Collection, CommitError, Document, Erasure, Field, Kind, Query, Record, Time};
 use url::Url;
 
-use super::{TokenManager, Values, redirect::callback_url, refresh::POLL_INTERVAL, scheme::text};
+use super::{
+    TokenManager, Values, redirect::callback_url, refresh::POLL_INTERVAL, scheme::text,
+    tokens::TokenOwner,
+};
 use crate::{
     App, Error, Result,
     accounts::{
@@ -210,14 +213,13 @@ impl TokenManager {
     /// another one.
     pub(super) async fn delete_rejected_client(
         &self,
-        project: &ProjectId,
-        config: &AuthConfigId,
+        owner: &TokenOwner,
         values: &Values,
     ) -> Result<()> {
         let Some(gone) = values.get("client_id").and_then(text) else {
             return Ok(());
         };
-        let mut clients = self.clients(project, config).await?;
+        let mut clients = self.clients(&owner.project, &owner.auth_config).await?;
         clients.retain(|client| client.body.client_id.as_ref() == Some(&gone));
         for client in clients {
             let batch = Batch::at(self.clock.now()).purge(&client);

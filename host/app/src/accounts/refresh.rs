@@ -25,7 +25,7 @@ use store::{Batch, CommitError, Document, Record, Time};
 use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 use super::{
-    Account, Status, TokenManager, Values, auth_configs,
+    Account, Status, TokenManager, Values,
     credential::{Credential, OUTCOME_UNKNOWN_REASON, VALUES_FIELD, access_token, stated_lifetime},
     tokens::TokenOwner,
 };
@@ -245,8 +245,7 @@ impl TokenManager {
                 if refusal.ends_account() || (is_dynamic_client && refusal.is_invalid_client()) =>
             {
                 if is_dynamic_client && refusal.is_invalid_client() {
-                    self.delete_rejected_client(&owner.project, &owner.auth_config, &values)
-                        .await?;
+                    self.delete_rejected_client(owner, &values).await?;
                 }
                 let reason = refusal.to_string();
                 tracing::warn!(account = %owner.account, reason, "a token was not refreshed, and its account has expired");
@@ -270,16 +269,12 @@ impl TokenManager {
         owner: &TokenOwner,
         values: &Values,
     ) -> Result<std::result::Result<Tokens, Refusal>> {
-        let scheme = owner.scheme()?;
-        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config)
-            .await?
-            .ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
-        let context = self.client_context(&config).await?;
-        let now = self.clock.now();
+        let client = self.client_of(owner).await?;
+        let context = client.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
+        let declared_flow = context.flow(owner.scheme()?, values);
         let request = async {
-            let declared_flow = context.flow(scheme, values, now);
             let scheme = self.metadata.resolve(&declared_flow).await?;
-            let flow = context.flow(&scheme, values, now);
+            let flow = context.flow(&scheme, values);
             match flow.can_refresh() {
                 true => flow.refresh().await,
                 false => flow.obtain(&context.scopes).await,

@@ -115,19 +115,16 @@ pub(super) struct ClientContext {
     pub user_scopes: Vec<String>,
     /// Redirect URI that replaces this server's own.
     pub redirect_uri: Option<String>,
+    /// Time from which the lifetimes of tokens are counted.
+    now: Time,
 }
 
 impl ClientContext {
     /// Returns the flow of a scheme between this client and the provider.
-    pub(super) fn flow<'a>(
-        &'a self,
-        scheme: &'a AuthScheme,
-        values: &'a Values,
-        now: Time,
-    ) -> Flow<'a> {
+    pub(super) fn flow<'a>(&'a self, scheme: &'a AuthScheme, values: &'a Values) -> Flow<'a> {
         Flow {
             net: &self.net,
-            now_ms: now.0,
+            now_ms: self.now.0,
             scheme,
             client: &self.client,
             values,
@@ -235,7 +232,17 @@ impl TokenManager {
             scopes,
             user_scopes,
             redirect_uri,
+            now,
         })
+    }
+
+    /// Returns this server's client at the provider of an account, or `None` if the account's auth
+    /// config is deleted.
+    pub(super) async fn client_of(&self, owner: &TokenOwner) -> Result<Option<ClientContext>> {
+        match auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await? {
+            Some(config) => self.client_context(&config).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Builds the credential of a connected account.
@@ -265,11 +272,10 @@ impl TokenManager {
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
         let context = self.client_context(config).await?;
-        let now = self.clock.now();
         let request = async {
-            let declared_flow = context.flow(scheme, &values, now);
+            let declared_flow = context.flow(scheme, &values);
             let scheme = self.metadata.resolve(&declared_flow).await?;
-            let flow = context.flow(&scheme, &values, now);
+            let flow = context.flow(&scheme, &values);
             flow.obtain(&context.scopes).await
         };
         let tokens = request.await.map_err(|refusal| match refusal {
@@ -286,18 +292,14 @@ impl TokenManager {
         owner: &TokenOwner,
         values: &Values,
     ) -> Result<Vec<RevokedToken>> {
-        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config);
         // The client at the provider is unknown without its auth config.
-        let Some(config) = config.await? else {
+        let Some(context) = self.client_of(owner).await? else {
             return Ok(Vec::new());
         };
-        let scheme = owner.scheme()?;
-        let context = self.client_context(&config).await?;
-        let now = self.clock.now();
+        let declared_flow = context.flow(owner.scheme()?, values);
         let request = async {
-            let flow = context.flow(scheme, values, now);
-            let scheme = self.metadata.resolve(&flow).await?;
-            context.flow(&scheme, values, now).revoke().await
+            let scheme = self.metadata.resolve(&declared_flow).await?;
+            context.flow(&scheme, values).revoke().await
         };
         match request.await {
             Ok(()) => {

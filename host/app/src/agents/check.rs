@@ -39,39 +39,8 @@ pub(super) async fn checked(
 /// Spells every slug as the catalog does. A tool that was removed keeps its slug if the configuration
 /// before named it.
 fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -> Result<Config> {
+    respell_toolkits(catalog, &mut config)?;
     let mut unknown = Vec::new();
-    let mut toolkit = |slug: &str| {
-        let found = catalog.toolkit(slug.trim());
-        if found.is_none() {
-            unknown.push(format!(
-                "{}{}",
-                truncate(slug),
-                catalog.similar_toolkit(slug)
-            ));
-        }
-        found.map_or_else(String::new, |found| found.slug.to_string())
-    };
-    if let Some(Filter::Enable(slugs) | Filter::Disable(slugs)) = &mut config.toolkits {
-        respell(slugs, &mut toolkit);
-    }
-    respell(&mut config.approval_toolkits, &mut toolkit);
-    let repeated = [
-        respell_keys(&mut config.tools, &mut toolkit),
-        respell_keys(&mut config.approval_tools, &mut toolkit),
-        respell_keys(&mut config.approval_toolkit_tags, &mut toolkit),
-        respell_keys(&mut config.auth_configs, &mut toolkit),
-        respell_keys(&mut config.connected_accounts, &mut toolkit),
-    ];
-    if !unknown.is_empty() {
-        let slugs = unknown.iter().map(String::as_str);
-        return Err(catalog.missing(slugs, || errors::invalid_toolkit_slugs(unknown.join(", "))));
-    }
-    // One of the two would be ignored, which could permit more than was meant.
-    if let Some(slug) = repeated.into_iter().flatten().next() {
-        let slug = truncate(&slug);
-        let problem = format!("toolkit {slug} is named twice, in different spellings");
-        return Err(errors::session_invalid(problem));
-    }
     let named = named_tools(before);
     let mut tool = |toolkit: Option<&str>, slug: &str| {
         let upper = slug.trim().to_ascii_uppercase();
@@ -121,6 +90,44 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
         let slugs = unknown.iter().map(String::as_str);
         Err(catalog.missing(slugs, || errors::invalid_tool_slugs(unknown.join(", "))))
     }
+}
+
+/// Spells the slugs of toolkits as the catalog does.
+fn respell_toolkits(catalog: &Snapshot, config: &mut Config) -> Result<()> {
+    let mut unknown = Vec::new();
+    let mut toolkit = |slug: &str| {
+        let found = catalog.toolkit(slug.trim());
+        if found.is_none() {
+            unknown.push(format!(
+                "{}{}",
+                truncate(slug),
+                catalog.similar_toolkit(slug)
+            ));
+        }
+        found.map_or_else(String::new, |found| found.slug.to_string())
+    };
+    if let Some(Filter::Enable(slugs) | Filter::Disable(slugs)) = &mut config.toolkits {
+        respell(slugs, &mut toolkit);
+    }
+    respell(&mut config.approval_toolkits, &mut toolkit);
+    let repeated = [
+        respell_keys(&mut config.tools, &mut toolkit),
+        respell_keys(&mut config.approval_tools, &mut toolkit),
+        respell_keys(&mut config.approval_toolkit_tags, &mut toolkit),
+        respell_keys(&mut config.auth_configs, &mut toolkit),
+        respell_keys(&mut config.connected_accounts, &mut toolkit),
+    ];
+    if !unknown.is_empty() {
+        let slugs = unknown.iter().map(String::as_str);
+        return Err(catalog.missing(slugs, || errors::invalid_toolkit_slugs(unknown.join(", "))));
+    }
+    // One of the two would be ignored, which could permit more than was meant.
+    if let Some(slug) = repeated.into_iter().flatten().next() {
+        let slug = truncate(&slug);
+        let problem = format!("toolkit {slug} is named twice, in different spellings");
+        return Err(errors::session_invalid(problem));
+    }
+    Ok(())
 }
 
 /// Returns the slugs of tools that a configuration names, and those of toolkits with a permission.

@@ -35,7 +35,7 @@ use crate::{
     App, Error, Result,
     core::{clock::time_after, ids::ProjectId},
     projects::quotas::Kind as QuotaKind,
-    work::{Admission, Claim, Next, Queue, doubled, jittered},
+    work::{Admission, Claim, LEASE_TTL, Next, Queue, jittered, retry_delay},
 };
 
 /// Maximum bytes of a response that are read.
@@ -48,16 +48,10 @@ pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 const STATUS_GONE: u16 = 410;
 /// Timeout for the connection to an endpoint.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after which another server repeats the attempt of a lost one.
-const LEASE_TTL: Duration = Duration::from_secs(8);
 /// Part of the deliveries at a time that a project gets whenever it is free, as a divisor.
 const DELIVERY_BASE_DIVISOR: u64 = 16;
 /// Failures in a row after which an endpoint counts as failing.
 const FAILURES_BEFORE_FAILING: u32 = 3;
-/// Delay after work that could not be done because of this server. It doubles.
-const MIN_WORK_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay after work that could not be done because of this server.
-const MAX_WORK_DELAY: Duration = Duration::from_secs(300);
 
 /// Returns the queue of deliveries.
 pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Permit> {
@@ -65,7 +59,8 @@ pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Permit> {
         name: "webhook_deliveries",
         shares: delivery_shares(app.webhooks.concurrency),
         lease_ttl: LEASE_TTL,
-        retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
+        // Attempts that failed because of this server.
+        retry_delay,
         admission: Admission {
             key: |delivery| permit_key(&delivery.body),
             acquire: |app, key, now| app.pacer.acquire(key, now),

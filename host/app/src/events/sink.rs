@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled},
+    work::{Admission, Claim, Claimable, LEASE_TTL, Next, Queue, WorkState, retry_delay},
 };
 
 /// Collection of sink messages.
@@ -43,8 +43,6 @@ pub const SINK_SHARES: Shares = Shares {
     base: 1,
     cap: 24,
 };
-/// Time after which another server publishes the message of a lost one.
-const LEASE_TTL: Duration = Duration::from_secs(20);
 /// Time that a message waits for the connection and its acknowledgment.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that the sink may take to acknowledge a message.
@@ -53,10 +51,6 @@ const ACKNOWLEDGMENT_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause of a worker after a failure, to rate-limit retries.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
-/// Delay after the first failure, which doubles with further failures.
-const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay after a failure.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// First part of the subjects of messages.
 const SUBJECT_PREFIX: &str = "toolhost";
 
@@ -190,7 +184,7 @@ pub(crate) fn queue() -> Queue<impl Claimable, App> {
         name: "sink_messages",
         shares: SINK_SHARES,
         lease_ttl: LEASE_TTL,
-        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        retry_delay,
         admission: Admission::by_project(),
         work: |app: &App, claim, ()| Box::pin(send(app, claim)),
     }

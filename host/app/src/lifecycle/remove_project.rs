@@ -12,8 +12,6 @@
 //! claim on the removal record. If the request is interrupted, a queue continues. The execution log
 //! stays until its retention ends, together with the data key that opens it.
 
-use std::time::Duration;
-
 use gate::Shares;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field, Query, Record};
@@ -29,7 +27,9 @@ use crate::{
     },
     events::triggers,
     files, projects,
-    work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
+    work::{
+        Admission, Claim, Claimable, LEASE_TTL, Next, Queue, WorkState, erase_all, retry_delay,
+    },
 };
 
 /// The collection of removal records, under the ids of deleted projects of which data may be left.
@@ -39,12 +39,6 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::due("due")],
 };
 
-/// Time after which another worker may continue a removal.
-const LEASE_TTL: Duration = Duration::from_secs(6);
-/// Delay after the first failure of a removal, which doubles with further failures.
-const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// Maximum delay after a failure of a removal.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Maximum number of projects whose data a server erases at a time.
 const MAX_CONCURRENT_REMOVALS: u64 = 2;
 /// Maximum number of records that are erased in one batch.
@@ -73,7 +67,7 @@ pub(crate) fn queue() -> Queue<Removal, App> {
         name: "project_removals",
         shares: Shares::whole(MAX_CONCURRENT_REMOVALS),
         lease_ttl: LEASE_TTL,
-        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        retry_delay,
         admission: Admission::by_project(),
         work: |app: &App, claim, ()| {
             Box::pin(async move {

@@ -2,12 +2,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use sandbox::{Action, Cause, Failure, kind};
+use sandbox::{Action, Cause, Failure, Outcome, kind};
 
 use super::{
     arguments::{self, Input},
     log::Subject,
-    present::{Presented, present},
+    present::present,
     record::OpenRecord,
     run::{self, Guest, Run},
 };
@@ -131,30 +131,40 @@ pub(crate) async fn execute_resolved(
     if let (Err(failure), Some(scopes)) = (&mut outcome.output, &granted.scopes) {
         explain_missing_scopes(failure, record.last_status(), scopes, &tool.scopes);
     }
-    let presented = present(app, project, resolved, outcome, &given).await;
-    let Presented {
-        data,
-        error,
-        kept,
-        beginning,
-    } = presented;
+    let execution = conclude(app, project, resolved, record, outcome, &given).await;
+    Ok(Execution {
+        unknown_arguments: arguments.unknown,
+        ..execution
+    })
+}
+
+/// Presents the outcome of a run, and closes its record.
+async fn conclude(
+    app: &App,
+    project: &SharedProject,
+    resolved: &ResolvedTool,
+    record: OpenRecord<'_>,
+    outcome: Outcome,
+    given: &[String],
+) -> Execution {
+    let presented = present(app, project, resolved, outcome, given).await;
     let log_id = record.id().clone();
-    let error = if record.close(kept, error.clone()).await {
-        error
-    } else {
-        Some(format!(
+    let is_written = record.close(presented.kept, presented.error.clone());
+    let error = match is_written.await {
+        true => presented.error,
+        false => Some(format!(
             "{}: the tool ran, but its record could not be written",
             kind::LOG_NOT_WRITTEN
-        ))
+        )),
     };
-    Ok(Execution {
+    Execution {
         log_id,
-        data,
+        data: presented.data,
         error,
-        release: Some(release.clone()),
-        beginning,
-        unknown_arguments: arguments.unknown,
-    })
+        release: Some(resolved.release.clone()),
+        beginning: presented.beginning,
+        unknown_arguments: Vec::new(),
+    }
 }
 
 /// Adds to the failure of a tool that the account lacks scopes, if the provider refused the request.

@@ -4,6 +4,16 @@ use std::time::Duration;
 
 use crate::core::ids;
 
+/// Delay after the first failed attempt of a queue, which doubles with further ones.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay after a failed attempt of a queue.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+
+/// Returns the delay of a queue that never gives a record up.
+pub(crate) fn retry_delay(attempts: u32) -> Option<Duration> {
+    Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts))
+}
+
 /// Returns the delay after a number of failed attempts: `first`, doubled with each further attempt,
 /// and at most `max`.
 pub(crate) fn doubled(first: Duration, max: Duration, attempts: u32) -> Duration {

@@ -21,6 +21,10 @@ use crate::{
     core::{clock::time_after, ids},
 };
 
+/// Time after which another worker may claim the record of a lost one. A worker that lives extends
+/// its claim.
+pub(crate) const LEASE_TTL: Duration = Duration::from_secs(10);
+
 /// The result of a commit.
 pub(super) type Committed<R = ()> = std::result::Result<R, CommitError>;
 

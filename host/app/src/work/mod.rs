@@ -12,8 +12,8 @@
 //! let deliveries = Queue {
 //!     name: "deliveries",
 //!     shares: Shares { total: 16, reserve: 8, base: 1, cap: 8 },
-//!     lease_ttl: Duration::from_secs(60),
-//!     retry_delay: |attempts| SCHEDULE.get(attempts as usize - 1).copied(),
+//!     lease_ttl: LEASE_TTL,
+//!     retry_delay,
 //!     admission: Admission::by_project(),
 //!     work: |app: &App, claim, ()| Box::pin(deliver(app, claim)),
 //! };
@@ -31,8 +31,8 @@ mod erase;
 mod queue;
 mod recurring;
 
-pub(crate) use backoff::{doubled, jittered};
-pub(crate) use claim::{Claim, Claimable, Claims, WorkState};
+pub(crate) use backoff::{doubled, jittered, retry_delay};
+pub(crate) use claim::{Claim, Claimable, Claims, LEASE_TTL, WorkState};
 pub(crate) use erase::{erase_all, erase_list};
 pub use queue::QueueDepth;
 pub(crate) use queue::{Admission, MAX_DEFERRAL, Next, Queue, depth as queue_depth};

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field, Time};
 
 use super::{
-    backoff::{doubled, jittered},
-    claim::{Claim, Claimable, Claims, WorkState},
+    backoff::{jittered, retry_delay},
+    claim::{Claim, Claimable, Claims, LEASE_TTL, WorkState},
     queue::{Admission, Next, Queue},
 };
 use crate::{
@@ -22,12 +22,8 @@ use crate::{
     core::{INSTALLATION_PROJECT, clock::time_after},
 };
 
-/// Time after which another server may continue the job of a lost one.
-const LEASE_TTL: Duration = Duration::from_secs(6);
-/// Delay after the first failure of a job, which doubles with further failures.
-const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// Maximum delay after a failure of a job.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// Delay before a job is looked at again that this server could not schedule or does not know.
+const RECHECK_DELAY: Duration = Duration::from_secs(5);
 
 /// The collection of jobs, by name.
 pub(crate) static JOBS_COLLECTION: Collection = Collection {
@@ -91,7 +87,7 @@ pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<
     for job in list {
         while let Err(cause) = make_due(claims, job.name).await {
             tracing::warn!(%cause, job = job.name, "a job could not be scheduled; it is retried");
-            tokio::time::sleep(jittered(MIN_RETRY_DELAY)).await;
+            tokio::time::sleep(jittered(RECHECK_DELAY)).await;
         }
     }
     let queue = Queue {
@@ -99,7 +95,7 @@ pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<
         // A job that waits for a provider does not delay the others.
         shares: Shares::whole(list.len() as u64),
         lease_ttl: LEASE_TTL,
-        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        retry_delay,
         admission: Admission::by_project(),
         work: |jobs: &Jobs<C>, claim, ()| Box::pin(run(jobs, claim)),
     };
@@ -137,7 +133,7 @@ async fn run<C: Sync>(jobs: &Jobs<'_, C>, claim: Arc<JobClaim>) -> Result<Next> 
     let Some(job) = jobs.list.iter().find(|job| job.name == claim.id()) else {
         // A server of a newer version runs the job.
         let now = claim.batch().await?.now;
-        return Ok(Next::At(time_after(now, MIN_RETRY_DELAY)));
+        return Ok(Next::At(time_after(now, RECHECK_DELAY)));
     };
     (job.run)(jobs.context, &claim).await?;
     let batch = claim.batch().await?;

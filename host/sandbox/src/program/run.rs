@@ -45,44 +45,11 @@ pub(crate) async fn run(
     let started = Instant::now();
     let deadline = started + limits.wall;
     let meter: Arc<Meter> = Arc::default();
-    let memory = context.memory;
-    let output = Arc::new(Output::new(limits.output, memory.reserve(&program.tenant)));
-    let state = State {
-        limiter: Limiter::new(
-            memory.reserve(&program.tenant),
-            limits.memory,
-            meter.clone(),
-        ),
-        meter: meter.clone(),
-        limits,
-        preparation: program.preparation,
-        files: Files::new(&program, limits, memory.reserve(&program.tenant)),
-        arguments: program.arguments,
-        environment: program
-            .environment
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect(),
-        descriptors: State::initial_descriptors(),
-        output: output.clone(),
-        host: program.host,
-        threads: Handle::current(),
-        clock: context.clock.clone(),
-        started,
-        deadline,
-        response: None,
-        messages: memory.reserve(&program.tenant),
-        memory: None,
-    };
-    let mut store = Store::new(context.engine, state);
-    store.limiter(|state| &mut state.limiter);
-    store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
-    store.epoch_deadline_callback(|store| {
-        let state = store.data();
-        Ok(tick(&state.meter, state.max_cpu(), u32::MAX))
-    });
-    let cpu_permits = permit.state.clone();
+    let output_memory = context.memory.reserve(&program.tenant);
+    let output = Arc::new(Output::new(limits.output, output_memory));
     let entry = program.entry;
+    let store = store(&context, program, meter.clone(), output.clone(), started);
+    let cpu_permits = permit.state.clone();
     let guest = async move {
         let ended = run_guest(store, &pre, entry).await;
         // These are held until the store is dropped.
@@ -124,6 +91,53 @@ pub(crate) async fn run(
         },
         memory,
     })
+}
+
+/// Creates the store of a program with every limit set.
+fn store(
+    context: &ProgramContext<'_>,
+    program: Program,
+    meter: Arc<Meter>,
+    output: Arc<Output>,
+    started: Instant,
+) -> Store<State> {
+    let limits = program.limits.clamped();
+    let memory = context.memory;
+    let state = State {
+        limiter: Limiter::new(
+            memory.reserve(&program.tenant),
+            limits.memory,
+            meter.clone(),
+        ),
+        meter,
+        limits,
+        preparation: program.preparation,
+        files: Files::new(&program, limits, memory.reserve(&program.tenant)),
+        arguments: program.arguments,
+        environment: program
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect(),
+        descriptors: State::initial_descriptors(),
+        output,
+        host: program.host,
+        threads: Handle::current(),
+        clock: context.clock.clone(),
+        started,
+        deadline: started + limits.wall,
+        response: None,
+        messages: memory.reserve(&program.tenant),
+        memory: None,
+    };
+    let mut store = Store::new(context.engine, state);
+    store.limiter(|state| &mut state.limiter);
+    store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
+    store.epoch_deadline_callback(|store| {
+        let state = store.data();
+        Ok(tick(&state.meter, state.max_cpu(), u32::MAX))
+    });
+    store
 }
 
 async fn run_guest(

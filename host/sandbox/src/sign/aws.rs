@@ -7,6 +7,7 @@ use manifest::Hash;
 use net::header::{AUTHORIZATION, HeaderName};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 use super::{SignatureStamp, SigningError, body_bytes, hmac, host, percent, sensitive_header};
 use crate::Secret;
@@ -66,18 +67,8 @@ pub(super) fn sign(
         .map(|(name, value)| format!("{name}:{value}\n"))
         .collect();
     let method = &request.method;
-    let sent_path = request.url.path();
+    let path = signed_path(request.url.path(), is_s3);
     let query = request.url.query().unwrap_or_default();
-    // All services except S3 sign the path encoded once more than it is sent.
-    let path = if is_s3 {
-        sent_path.to_owned()
-    } else {
-        sent_path
-            .split('/')
-            .map(percent)
-            .collect::<Vec<_>>()
-            .join("/")
-    };
     let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
     let day = &time[..8];
     let scope = format!("{day}/{region}/{service}/aws4_request");
@@ -85,11 +76,7 @@ pub(super) fn sign(
         "{ALGORITHM_NAME}\n{time}\n{scope}\n{}",
         hex::encode(Sha256::digest(canonical))
     );
-    let mut key =
-        zeroize::Zeroizing::new(format!("AWS4{}", keys.secret_access_key.expose()).into_bytes());
-    for part in [day, region, service, "aws4_request"] {
-        key = zeroize::Zeroizing::new(hmac(Hash::Sha256, &key, part.as_bytes())?);
-    }
+    let key = signing_key(keys, day)?;
     let signature = hex::encode(hmac(Hash::Sha256, &key, text.as_bytes())?);
     let id = keys.access_key_id.expose();
     let value = format!(
@@ -99,6 +86,29 @@ pub(super) fn sign(
         .headers
         .insert(AUTHORIZATION, sensitive_header(&value)?);
     Ok(vec![signature.into()])
+}
+
+/// Returns the path as it is signed. All services except S3 sign it encoded once more than it is sent.
+fn signed_path(path: &str, is_s3: bool) -> String {
+    if is_s3 {
+        return path.to_owned();
+    }
+    path.split('/').map(percent).collect::<Vec<_>>().join("/")
+}
+
+/// Returns the key that signs the requests of one day to a service in a region.
+fn signing_key(keys: &Keys, day: &str) -> Result<Zeroizing<Vec<u8>>, SigningError> {
+    let secret = format!("AWS4{}", keys.secret_access_key.expose());
+    let mut key = Zeroizing::new(secret.into_bytes());
+    for part in [
+        day,
+        keys.region.expose(),
+        keys.service.expose(),
+        "aws4_request",
+    ] {
+        key = Zeroizing::new(hmac(Hash::Sha256, &key, part.as_bytes())?);
+    }
+    Ok(key)
 }
 
 /// Encodes path and query canonically and sorts the query. Only S3 keeps empty path segments.

@@ -133,20 +133,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     tracing::info!("the server is stopping");
     server.set_serving(false);
     stop.send_replace(true);
-    drain(&mut serving, &mut signals).await;
-    // An aborted export reports it; it must not delay the last writes.
-    beside.shutdown().await;
-    // An aborted call starts no further refresh.
-    drop(server.detached.take());
-    // A provider that has replaced a refresh token may reject the old one after the next start, and
-    // keeps a client that this server does not know.
-    accounts::finish_tasks(&server.app).await;
-    if timeout(LOG_FLUSH_TIMEOUT, server.app.write_counts())
-        .await
-        .is_err()
-    {
-        tracing::warn!("last uses of keys and daily quotas were not written before the timeout");
-    }
+    end_requests(&server, &mut serving, &mut beside, &mut signals).await;
     // The log and the spans end once no task can add records.
     drop(server);
     finish(&mut writing, &mut exporting).await;
@@ -277,6 +264,27 @@ async fn failure(store: &Store) -> String {
             return why;
         }
         sleep(STORE_CHECK_INTERVAL).await;
+    }
+}
+
+/// Ends the requests of a server and the tasks alongside it, and writes what they have counted.
+async fn end_requests(
+    server: &Server,
+    serving: &mut JoinSet<()>,
+    beside: &mut JoinSet<()>,
+    signals: &mut Signals,
+) {
+    drain(serving, signals).await;
+    // An aborted export reports it; it must not delay the last writes.
+    beside.shutdown().await;
+    // An aborted call starts no further refresh.
+    drop(server.detached.take());
+    // A provider that has replaced a refresh token may reject the old one after the next start, and
+    // keeps a client that this server does not know.
+    accounts::finish_tasks(&server.app).await;
+    let written = timeout(LOG_FLUSH_TIMEOUT, server.app.write_counts()).await;
+    if written.is_err() {
+        tracing::warn!("last uses of keys and daily quotas were not written before the timeout");
     }
 }
 

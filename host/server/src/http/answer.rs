@@ -63,11 +63,11 @@ pub(super) async fn answer(connection: Arc<Connection>, request: Request<Body>) 
     let request_id = RequestId::new(request_id, span.map(|span| span.context));
     let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
     let branding = (!server.branding.is_default()).then(|| server.branding.clone());
-    let context = RequestContext {
+    let context = Arc::new(RequestContext {
         span,
         task: Some(connection.task.clone()),
         ..RequestContext::new(request_id, client.unwrap_or(peer), branding)
-    };
+    });
     let inner = async {
         let mut report = Report::begin(server, request.method().clone());
         let refused = client
@@ -229,7 +229,7 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     let (id, allowance) = CURRENT_REQUEST.with(|context| {
         (
             HeaderValue::from_str(&context.request_id).ok(),
-            context.allowance.get(),
+            *context.allowance.lock(),
         )
     });
     let allowance = allowance.unwrap_or(server.limiter.rates.allowance);
@@ -259,11 +259,11 @@ mod tests {
     use super::*;
     use crate::{
         config::Limits,
-        http::{limiter::RequestLimiter, permits},
+        http::{detached::Detached, handover, limiter::RequestLimiter, permits},
     };
 
     #[tokio::test]
-    async fn open_body_keeps_the_permits_until_it_ends() {
+    async fn open_body_of_a_task_keeps_the_permits() {
         let limits = Limits {
             in_flight: 1,
             in_flight_wait_ms: 1,
@@ -278,13 +278,15 @@ mod tests {
             ),
         ] {
             let context = RequestContext::new("req_x".into(), [127, 0, 0, 1].into(), None);
+            let tasks = Detached::default();
             let answered = async {
                 permits::acquire(&limiter).await.unwrap();
-                let mut response = Response::new(body);
+                let answer = async move { Response::new(body) };
+                let mut response = handover::answer_in_task(&tasks, answer).await;
                 keep_permits(&mut response);
                 response
             };
-            let response = CURRENT_REQUEST.scope(context, answered).await;
+            let response = CURRENT_REQUEST.scope(Arc::new(context), answered).await;
             assert_eq!(limiter.acquire().await.is_err(), is_open);
             drop(response);
             assert!(limiter.acquire().await.is_ok());

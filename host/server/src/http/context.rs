@@ -1,9 +1,8 @@
 //! Facts about the request being answered, which errors, limits and the log need wherever it is.
 
 use std::{
-    cell::{Cell, OnceCell},
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use app::core::{
@@ -23,8 +22,8 @@ use crate::http::{
 
 tokio::task_local! {
     /// The request being answered. Set once around the whole request, so that an error envelope can
-    /// contain its request id.
-    pub(crate) static CURRENT_REQUEST: RequestContext;
+    /// contain its request id. Tasks to which the request is handed over share it.
+    pub(crate) static CURRENT_REQUEST: Arc<RequestContext>;
 }
 
 /// Facts about the request being answered.
@@ -38,15 +37,15 @@ pub(crate) struct RequestContext {
     /// Names of this installation; `None` if they are the default ones.
     pub branding: Option<Arc<Branding>>,
     /// The server, once a route is matched.
-    pub server: OnceCell<Arc<Server>>,
+    pub server: OnceLock<Arc<Server>>,
     /// Counts of the matched route.
-    pub route: OnceCell<Arc<RouteCounts>>,
+    pub route: OnceLock<Arc<RouteCounts>>,
     /// Row of the matched operation.
-    pub operation: Cell<Operation>,
+    pub operation: OnceLock<Operation>,
     /// Remaining rate limit of the caller, once it is known.
-    pub allowance: Cell<Option<Allowance>>,
+    pub allowance: Mutex<Option<Allowance>>,
     /// Project or organization that the request was counted for, once its key is authenticated.
-    pub owner: OnceCell<Arc<str>>,
+    pub owner: OnceLock<Arc<str>>,
     /// Project of the task that answers the request; `None` in tests.
     pub task: Option<Arc<TaskOwner>>,
     /// Concurrency permits that the request holds.
@@ -67,11 +66,11 @@ impl RequestContext {
             span: None,
             peer,
             branding,
-            server: OnceCell::new(),
-            route: OnceCell::new(),
-            operation: Cell::default(),
-            allowance: Cell::default(),
-            owner: OnceCell::new(),
+            server: OnceLock::new(),
+            route: OnceLock::new(),
+            operation: OnceLock::new(),
+            allowance: Mutex::default(),
+            owner: OnceLock::new(),
             task: None,
             permits: Permits::default(),
             warnings: Mutex::default(),
@@ -89,24 +88,6 @@ impl RequestContext {
     /// Notes the organization that the request was counted for.
     pub(crate) fn set_organization(&self, organization: &str) {
         self.owner.get_or_init(|| organization.into());
-    }
-
-    /// Hands the request and its permits over to another task.
-    pub(crate) fn hand_over(&self) -> Self {
-        Self {
-            request_id: self.request_id.clone(),
-            span: self.span,
-            peer: self.peer,
-            branding: self.branding.clone(),
-            server: self.server.clone(),
-            route: self.route.clone(),
-            operation: self.operation.clone(),
-            allowance: self.allowance.clone(),
-            owner: self.owner.clone(),
-            task: self.task.clone(),
-            permits: self.permits.take(),
-            warnings: Mutex::default(),
-        }
     }
 }
 
@@ -129,6 +110,6 @@ pub(crate) fn base_url() -> String {
 /// Returns the row of the operation being performed.
 pub(crate) fn operation() -> Operation {
     CURRENT_REQUEST
-        .try_with(|request| request.operation.get())
+        .try_with(|request| request.operation.get().copied().unwrap_or_default())
         .unwrap_or_default()
 }

@@ -18,18 +18,13 @@ impl Detached {
         work: impl Future<Output = T> + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (done, output) = oneshot::channel();
-        self.spawn(async move {
+        let mut tasks = self.0.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
             // The receiver may have been dropped.
             let _ = done.send(work.await);
         });
         output
-    }
-
-    /// Starts a task.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.0.lock();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
     }
 
     /// Takes the tasks, to wait for them or to abort them by dropping the set.

@@ -1,43 +1,25 @@
 //! Requests that are handed over to tasks of their own, so that they complete even if their clients
 //! disconnect.
 
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
-use tokio::sync::oneshot;
 
-use crate::http::{
-    ApiError, CURRENT_REQUEST, HttpError, context::RequestContext, detached::Detached,
-};
+use crate::http::{ApiError, CURRENT_REQUEST, HttpError, detached::Detached};
 
-/// Answers the request in a task. The request and its permits are handed over to the task.
+/// Answers the request in a task, which keeps the request and its permits if the client disconnects.
 pub(crate) async fn answer_in_task(
     tasks: &Detached,
     answer: impl Future<Output = Response> + Send + 'static,
 ) -> Response {
-    let context = CURRENT_REQUEST.with(RequestContext::hand_over);
-    let (done, answered) = oneshot::channel();
-    let task = async move {
-        let response = answer.await;
-        let (allowance, owner) =
-            CURRENT_REQUEST.with(|context| (context.allowance.get(), context.owner.clone()));
-        // The client may have disconnected.
-        let _ = done.send((response, allowance, owner));
-    };
+    let context = CURRENT_REQUEST.with(Arc::clone);
     let owner = context.task.clone().zip(context.server.get().cloned());
-    let task = CURRENT_REQUEST.scope(context, task);
-    match owner {
-        Some((owner, server)) => tasks.spawn(server.app.shares.clone().run(owner, task)),
-        None => tasks.spawn(task),
-    }
-    match answered.await {
-        Ok((response, allowance, owner)) => {
-            CURRENT_REQUEST.with(|context| {
-                context.allowance.set(allowance);
-                if let Some(owner) = owner.into_inner() {
-                    context.owner.get_or_init(|| owner);
-                }
-            });
-            response
-        }
-        Err(_) => ApiError::Http(HttpError::Panic).into_response(),
-    }
+    let task = CURRENT_REQUEST.scope(context, answer);
+    let answered = match owner {
+        Some((owner, server)) => tasks.start(server.app.shares.clone().run(owner, task)),
+        None => tasks.start(task),
+    };
+    answered
+        .await
+        .unwrap_or_else(|_| ApiError::Http(HttpError::Panic).into_response())
 }

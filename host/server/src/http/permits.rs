@@ -20,11 +20,11 @@ pub(crate) async fn acquire(limiter: &RequestLimiter) -> Result<(), Error> {
     match caller {
         Some(caller) => {
             let permit = limiter.acquire_for_project(&caller).await?;
-            CURRENT_REQUEST.with(|context| context.permits.project.set(Some(permit)));
+            CURRENT_REQUEST.with(|context| *context.permits.project.lock() = Some(permit));
         }
         None => {
             let permit = limiter.acquire().await?;
-            CURRENT_REQUEST.with(|context| context.permits.server.set(Some(permit)));
+            CURRENT_REQUEST.with(|context| *context.permits.server.lock() = Some(permit));
         }
     }
     Ok(())
@@ -46,7 +46,7 @@ pub(crate) async fn acquire_for_project(
     leave();
     match limiter.try_acquire_for_project(&caller) {
         Some(permit) => {
-            CURRENT_REQUEST.with(|context| context.permits.project.set(Some(permit)));
+            CURRENT_REQUEST.with(|context| *context.permits.project.lock() = Some(permit));
             Ok(())
         }
         None => Box::pin(acquire(limiter)).await,
@@ -65,7 +65,7 @@ pub(crate) async fn acquire_page() -> Result<(), Error> {
     // Without a key, the request is refused elsewhere.
     if let Some((server, owner)) = known {
         let permit = server.limiter.acquire_page(&owner).await?;
-        CURRENT_REQUEST.with(|context| context.permits.page.set(Some(permit)));
+        CURRENT_REQUEST.with(|context| *context.permits.page.lock() = Some(permit));
     }
     Ok(())
 }
@@ -74,8 +74,8 @@ pub(crate) async fn acquire_page() -> Result<(), Error> {
 pub(crate) fn leave() {
     drop(CURRENT_REQUEST.with(|context| {
         (
-            context.permits.server.take(),
-            context.permits.project.take(),
+            context.permits.server.lock().take(),
+            context.permits.project.lock().take(),
         )
     }));
 }

@@ -66,25 +66,7 @@ impl IntoResponse for ApiError {
             Self::Http(_) => (&[][..], None),
         };
         let request_id = request_id().into_text();
-        match status {
-            // The server is not at fault.
-            502 | 504 => tracing::warn!(
-                request_id,
-                slug,
-                failure = message,
-                "a provider or a model failed"
-            ),
-            500.. if status != 501 => {
-                tracing::error!(request_id, slug, failure = message, "a request failed");
-            }
-            _ => tracing::debug!(
-                request_id,
-                status,
-                slug,
-                failure = message,
-                "a request was refused"
-            ),
-        }
+        log(status, &request_id, slug, &message);
         // Details of an internal error could disclose more than they help.
         let message = if status == 500 {
             "internal error"
@@ -116,5 +98,17 @@ impl IntoResponse for ApiError {
             );
         }
         response
+    }
+}
+
+/// Logs an error, at the level of its status.
+fn log(status: u16, request_id: &str, slug: &str, failure: &str) {
+    match status {
+        // The server is not at fault.
+        502 | 504 => tracing::warn!(request_id, slug, failure, "a provider or a model failed"),
+        500.. if status != 501 => {
+            tracing::error!(request_id, slug, failure, "a request failed");
+        }
+        _ => tracing::debug!(request_id, status, slug, failure, "a request was refused"),
     }
 }

@@ -98,7 +98,7 @@ impl OperationRunner {
         let server = &self.server;
         let operation = self.operation;
         CURRENT_REQUEST.with(|context| {
-            context.operation.set(operation);
+            context.operation.get_or_init(|| operation);
             context.server.get_or_init(|| server.clone());
             context.route.get_or_init(|| self.counts.clone());
         });
@@ -114,27 +114,7 @@ impl OperationRunner {
         }
         let timeout = server.config.limits.deadline();
         let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
-        let answer = async {
-            if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
-                Box::pin(idempotency::answer(server, request, deadline, |request| {
-                    self.handle(request)
-                }))
-                .await
-            } else if operation.is_run
-                && !server.config.sandbox.cancel_on_disconnect
-                && !operation
-                    .cancels_by_disconnecting
-                    .is_some_and(|cancels| cancels(request.headers()))
-            {
-                Box::pin(handover::answer_in_task(
-                    &server.detached,
-                    self.handle(request),
-                ))
-                .await
-            } else {
-                self.handle(request).await
-            }
-        };
+        let answer = self.answer_once(request, deadline);
         let mut response = match deadline {
             None => answer.await,
             Some(deadline) => timeout_at(deadline, answer).await.unwrap_or_else(|_| {
@@ -156,6 +136,26 @@ impl OperationRunner {
             );
         }
         response
+    }
+
+    /// Answers a request once for its `Idempotency-Key`, and in a task if it continues when its client
+    /// disconnects.
+    async fn answer_once(&self, request: Request, deadline: Option<Instant>) -> Response {
+        let server = &self.server;
+        let operation = &self.operation;
+        if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
+            let answer = idempotency::answer(server, request, deadline, |it| self.handle(it));
+            return Box::pin(answer).await;
+        }
+        let cancels = operation.cancels_by_disconnecting;
+        let continues = operation.is_run
+            && !server.config.sandbox.cancel_on_disconnect
+            && !cancels.is_some_and(|cancels| cancels(request.headers()));
+        let handled = self.handle(request);
+        match continues {
+            true => Box::pin(handover::answer_in_task(&server.detached, handled)).await,
+            false => handled.await,
+        }
     }
 }
 

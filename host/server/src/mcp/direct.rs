@@ -26,7 +26,6 @@ use serde_json::value::RawValue;
 use super::{
     FIRST_VERSION_WITHOUT_CONNECTIONS, PROTOCOL_VERSION,
     approving::CallApproval,
-    calls::cancellation,
     connecting::{Consent, UrlRequest},
     endpoint::{Endpoint, cancelled},
     results::Answer,
@@ -170,16 +169,11 @@ impl Endpoint {
         arguments: Bytes,
     ) -> Result<Answer, ErrorData> {
         let running = self.begin(id);
-        let approval = CallApproval::default();
-        // The call is polled first: if it ends immediately, no waiter for a cancellation is
-        // registered.
-        let called = tokio::select! {
-            biased;
-            called = self.call_once(name, arguments, &approval) => called,
-            () = cancellation(running.as_ref()) => return Err(cancelled()),
-        };
+        let (consent, approval) = (Consent::NotAsked, CallApproval::default());
+        let call = self.call_until_cancelled(running, name, arguments, consent, approval);
+        let called = call.await.ok_or_else(cancelled)?;
         let way = UrlRequest::before_results(self.opens_urls());
-        let outcome = self.respond(name, called, Consent::NotAsked, way).await?;
+        let outcome = self.respond(name, called, consent, way).await?;
         Ok(outcome.into())
     }
 }

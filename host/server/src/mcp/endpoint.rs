@@ -23,7 +23,7 @@ use http_body_util::Full;
 use manifest::did_you_mean;
 use rmcp::{
     ErrorData,
-    model::{ErrorCode, JsonObject, RequestId},
+    model::{ErrorCode, RequestId},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
@@ -187,19 +187,18 @@ impl Endpoint {
     /// Calls a tool until its client cancels the call with a notification. Returns `None` in that
     /// case.
     pub(super) async fn call_until_cancelled(
-        self,
+        &self,
         running: Option<RunningCall>,
-        name: String,
-        arguments: JsonObject,
+        name: &str,
+        arguments: Bytes,
         consent: Consent,
         approval: CallApproval,
     ) -> Option<Result<Outcome, Error>> {
-        // `rmcp` runs a call in a task other than that of the connection.
-        let shares = &self.app().shares;
-        let owner = shares.owner(&self.caller.project().tenant);
-        let call = self.call(&name, arguments, consent, &approval);
+        // The call is polled first: if it ends immediately, no waiter for a cancellation is
+        // registered.
         tokio::select! {
-            called = shares.measure(&owner, call) => Some(called),
+            biased;
+            called = self.call(name, arguments, consent, &approval) => Some(called),
             () = cancellation(running.as_ref()) => None,
         }
     }
@@ -208,11 +207,10 @@ impl Endpoint {
     async fn call(
         &self,
         name: &str,
-        arguments: JsonObject,
+        arguments: Bytes,
         consent: Consent,
         approval: &CallApproval,
     ) -> Result<Outcome, Error> {
-        let arguments = Bytes::from(serde_json::to_vec(&arguments).unwrap_or_default());
         if consent != Consent::Accepted {
             return self.call_once(name, arguments, approval).await;
         }
@@ -236,7 +234,7 @@ impl Endpoint {
 
     /// Calls a tool once. The future is on the heap: it holds those of every kind of tool, and the
     /// futures of this module that await it would take more than the stack of a thread.
-    pub(super) fn call_once<'a>(
+    fn call_once<'a>(
         &'a self,
         name: &'a str,
         arguments: Bytes,

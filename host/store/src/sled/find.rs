@@ -48,27 +48,47 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
         (&sources[..], rest, &query.order.field)
         && collection.declaration.fields[*place].name == field
     {
-        let is_beginning = query.after.is_none() && !query.order.descending;
-        let length = match is_beginning && !query.counted {
-            true => query.offset.saturating_add(query.limit),
-            false => u64::MAX,
-        };
-        let (suffixes, total) = in_field_order(
-            db,
-            &scope,
-            query,
-            length,
-            |project, state| source.ranges(collection, project, state),
-            |_| true,
-        )?;
-        let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
-        return Ok(Page {
-            rows: page_rows(db, collection, query, &page)?,
-            total,
-        });
+        return page_of_field(db, collection, query, &scope, source);
     }
-    let Some(smallest) = find_smallest(db, collection, &scope, &sources)? else {
-        return query.run(collection.declaration, scan(db, collection, &scope)?);
+    page_of_candidates(db, collection, query, &scope, &sources, rest)
+}
+
+/// Returns a page of all records that the keys of one field name, in the order of this field.
+fn page_of_field(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    scope: &Scope,
+    source: &Source,
+) -> Result<Page, Error> {
+    let is_beginning = query.after.is_none() && !query.order.descending;
+    let length = match is_beginning && !query.counted {
+        true => query.offset.saturating_add(query.limit),
+        false => u64::MAX,
+    };
+    let (suffixes, total) = in_field_order(
+        db,
+        scope,
+        query,
+        length,
+        |project, state| source.ranges(collection, project, state),
+        |_| true,
+    )?;
+    cut(db, collection, query, suffixes, total)
+}
+
+/// Returns a page of the records that all sources name, and that meet the remaining conditions if there
+/// are any.
+fn page_of_candidates(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    scope: &Scope,
+    sources: &[Source],
+    rest: bool,
+) -> Result<Page, Error> {
+    let Some(smallest) = find_smallest(db, collection, scope, sources)? else {
+        return query.run(collection.declaration, scan(db, collection, scope)?);
     };
     let mut candidates = smallest.suffixes;
     // The candidates of one source that settles all conditions are the result, in order of age.
@@ -86,7 +106,7 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
             candidates.len() * MAX_KEYS_PER_CANDIDATE,
             db,
             collection,
-            &scope,
+            scope,
         )? {
             Some(others) => candidates.retain(|suffix| others.contains(suffix)),
             None => read = true,
@@ -96,7 +116,18 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
         retain_matching(db, collection, query, &mut candidates)?;
     }
     let total = candidates.len() as u64;
-    let suffixes = in_query_order(db, collection, &scope, query, candidates)?;
+    let suffixes = in_query_order(db, collection, scope, query, candidates)?;
+    cut(db, collection, query, suffixes, total)
+}
+
+/// Returns the page of records in the order of the query.
+fn cut(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    suffixes: Vec<IndexSuffix>,
+    total: u64,
+) -> Result<Page, Error> {
     let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
     Ok(Page {
         rows: page_rows(db, collection, query, &page)?,

@@ -1,6 +1,6 @@
 //! The queue of runs.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use gate::Shares;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::{
     App, Result,
     core::ids::ProjectId,
     projects,
-    work::{Admission, Claim, Next, Queue, doubled},
+    work::{Admission, Claim, LEASE_TTL, Next, Queue, retry_delay},
 };
 
 /// Shares of projects in the runs that one server works on at a time.
@@ -24,14 +24,8 @@ pub const RUN_SHARES: Shares = Shares {
     base: 2,
     cap: 48,
 };
-/// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
-const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Times that a run may be interrupted before it fails.
 const MAX_INTERRUPTIONS: u32 = 10;
-/// Delay after the first interruption, which doubles with further ones.
-const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay after an interruption.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Returns the queue of runs.
 pub(crate) fn queue() -> Queue<RecipeRun, App> {
@@ -40,7 +34,7 @@ pub(crate) fn queue() -> Queue<RecipeRun, App> {
         shares: RUN_SHARES,
         lease_ttl: LEASE_TTL,
         // The work itself ends a run that was interrupted too often.
-        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        retry_delay,
         admission: Admission::by_project(),
         work: |app: &App, claim, ()| Box::pin(work(app, claim)),
     }

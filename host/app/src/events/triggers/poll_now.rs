@@ -1,7 +1,7 @@
 //! One poll on request, so that a configuration can be tried out.
 
 use super::{
-    polling::{self, LEASE_TTL, Polled, RETRY_DELAY},
+    polling::{self, Polled, RETRY_DELAY},
     progress::Progress,
     record,
 };
@@ -10,6 +10,7 @@ use crate::{
     core::{clock::time_after, ids::TriggerInstanceId},
     events::errors,
     projects::Project,
+    work::LEASE_TTL,
 };
 
 /// Polls an instance now, as its schedule would, and returns what the poll found. The next poll

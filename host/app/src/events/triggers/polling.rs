@@ -28,7 +28,7 @@ use crate::{
     files,
     projects::{self, Project},
     runs::{self, TriggerCall},
-    work::{Admission, Claim, Next, Queue, doubled},
+    work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled},
 };
 
 /// Shares of projects in the polls that one server runs at a time.
@@ -38,9 +38,6 @@ pub const POLL_SHARES: Shares = Shares {
     base: 1,
     cap: 16,
 };
-/// Time after which an instance whose worker was lost may be polled again. A worker that lives renews
-/// its claim.
-pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Delay before a poll that could not run is tried again.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(15);
 /// Maximum number of polls that follow one another without an interval.
@@ -199,31 +196,7 @@ impl Subject {
 
     /// Runs the guest. An outer error means that nothing ran.
     async fn run(&self, app: &App) -> Result<std::result::Result<Found, Failed>> {
-        let account = &self.instance.body.account;
-        let release = &self.found.release;
-        let granted = accounts::grant_trigger(
-            app,
-            &self.project,
-            release,
-            account,
-            accounts::FirstToken::Fresh,
-        );
-        let granted = granted.await?;
-        let memory = self.memory.as_ref();
-        let call = TriggerCall {
-            project: &self.project,
-            found: &self.found,
-            action: Action::Poll {
-                trigger: self.found.trigger.slug.clone(),
-                config: config::text(&self.config)?.into(),
-                cursor: memory.map(Memory::cursor).unwrap_or_default(),
-            },
-            state: memory.map(Memory::state).unwrap_or_default(),
-            user_id: self.instance.body.user_id.clone(),
-            granted,
-            webhook_secret: None,
-        };
-        let outcome = runs::call_trigger(app, call).await?;
+        let outcome = runs::call_trigger(app, self.call(app).await?).await?;
         let (events, cursor, more) = match outcome.output {
             Ok(Output::Polled {
                 events,
@@ -249,17 +222,8 @@ impl Subject {
         }
         let bytes = events.iter().map(|event| event.payload.len() as u64).sum();
         let reserved = files::reserve_memory(app, &self.project.tenant, bytes)?;
-        for event in &events {
-            let payload = &self.found.trigger.payload;
-            let tenant = &self.project.tenant;
-            let (large, data) = (&app.large_work, &event.payload);
-            let problems = payload.problems(large, tenant, data);
-            if let Some(problem) = problems.await?.first() {
-                return failed(format!(
-                    "the data of event {} does not match the payload schema: {problem}",
-                    truncate(&event.id)
-                ));
-            }
+        if let Some(problem) = self.payload_problem(app, &events).await? {
+            return failed(problem);
         }
         Ok(Ok(Found {
             events,
@@ -267,6 +231,42 @@ impl Subject {
             memory,
             more,
         }))
+    }
+
+    /// Returns the call of the guest. Fails if the account cannot be used.
+    async fn call(&self, app: &App) -> Result<TriggerCall<'_>> {
+        let (release, account) = (&self.found.release, &self.instance.body.account);
+        let token = accounts::FirstToken::Fresh;
+        let granted = accounts::grant_trigger(app, &self.project, release, account, token).await?;
+        let memory = self.memory.as_ref();
+        Ok(TriggerCall {
+            project: &self.project,
+            found: &self.found,
+            action: Action::Poll {
+                trigger: self.found.trigger.slug.clone(),
+                config: config::text(&self.config)?.into(),
+                cursor: memory.map(Memory::cursor).unwrap_or_default(),
+            },
+            state: memory.map(Memory::state).unwrap_or_default(),
+            user_id: self.instance.body.user_id.clone(),
+            granted,
+            webhook_secret: None,
+        })
+    }
+
+    /// Returns the problem of the first event whose data does not match the payload schema.
+    async fn payload_problem(&self, app: &App, events: &[Event]) -> Result<Option<String>> {
+        let payload = &self.found.trigger.payload;
+        for event in events {
+            let problems = payload.problems(&app.large_work, &self.project.tenant, &event.payload);
+            if let Some(problem) = problems.await?.first() {
+                return Ok(Some(format!(
+                    "the data of event {} does not match the payload schema: {problem}",
+                    truncate(&event.id)
+                )));
+            }
+        }
+        Ok(None)
     }
 
     /// Commits the events and the new cursor, and ends the claim. The poll has failed if the events

@@ -45,7 +45,7 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         }
         holder.record_use(server.app.clock.now());
         let counted = server.limiter.rates.count(holder, project);
-        context.allowance.set(Some(counted.allowance));
+        *context.allowance.lock() = Some(counted.allowance);
         if let Some(refused) = counted.refused {
             return Err(refused.into());
         }
@@ -77,7 +77,7 @@ pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) 
     let address = CURRENT_REQUEST.with(|context| context.peer);
     let counted = server.limiter.rates.count_without_key(project, address);
     CURRENT_REQUEST.with(|context| {
-        context.allowance.set(Some(counted.allowance));
+        *context.allowance.lock() = Some(counted.allowance);
         context.set_owner(&server.app.shares, &project.tenant);
     });
     if let Some(refused) = counted.refused {

@@ -1,7 +1,8 @@
 //! Permits that a request holds while it is answered.
 
-use std::cell::{Cell, OnceCell};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Caller, CallerPermit, PagePermit};
@@ -9,11 +10,11 @@ use super::{Caller, CallerPermit, PagePermit};
 /// Permits of one request, released when it is answered.
 #[derive(Default)]
 pub(crate) struct Permits {
-    pub(in crate::http) server: Cell<Option<OwnedSemaphorePermit>>,
-    pub(in crate::http) project: Cell<Option<CallerPermit>>,
-    pub(in crate::http) page: Cell<Option<PagePermit>>,
+    pub(in crate::http) server: Mutex<Option<OwnedSemaphorePermit>>,
+    pub(in crate::http) project: Mutex<Option<CallerPermit>>,
+    pub(in crate::http) page: Mutex<Option<PagePermit>>,
     /// Caller whose permit the request needs.
-    pub(in crate::http) caller: OnceCell<Caller>,
+    pub(in crate::http) caller: OnceLock<Caller>,
 }
 
 impl Permits {
@@ -26,9 +27,9 @@ impl Permits {
     /// Moves the permit into a new value.
     pub(crate) fn take(&self) -> Self {
         Self {
-            server: Cell::new(self.server.take()),
-            project: Cell::new(self.project.take()),
-            page: Cell::new(self.page.take()),
+            server: Mutex::new(self.server.lock().take()),
+            project: Mutex::new(self.project.lock().take()),
+            page: Mutex::new(self.page.lock().take()),
             caller: self.caller.clone(),
         }
     }

@@ -38,7 +38,7 @@ use crate::{
     },
     projects::{self, SharedProject},
     runs::{self, Execute, Execution, Input, ToolCall},
-    work::{Admission, Claim, Next, Queue, doubled, jittered},
+    work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled, jittered, retry_delay},
 };
 
 /// Shares of projects in the actions that one server runs at a time.
@@ -48,8 +48,6 @@ pub const ACTION_SHARES: Shares = Shares {
     base: 1,
     cap: 16,
 };
-/// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
-const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Interval at which the run of a recipe is looked at that takes long.
 const RECIPE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum attempts to run the tool for one event.
@@ -84,7 +82,7 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
         shares: ACTION_SHARES,
         lease_ttl: LEASE_TTL,
         // Attempts that could not start. They end when the event is erased.
-        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        retry_delay,
         admission: Admission {
             key: |run| run.project.clone(),
             acquire: |app, project, now| app.pacer.acquire(project, now),

@@ -29,7 +29,7 @@ use crate::{
     events::{errors, pacing::Permit},
     projects::{self, Project},
     runs::{self, TriggerCall},
-    work::{Admission, Claim, Next, Queue, doubled},
+    work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled},
 };
 
 /// Shares of projects in the subscriptions that one server works on at a time.
@@ -39,8 +39,6 @@ pub const SUBSCRIPTION_SHARES: Shares = Shares {
     base: 1,
     cap: 4,
 };
-/// Time after which another server may continue the work of a lost one.
-const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Delay before work that could not run is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(15);
 /// Maximum delay after a failure.

@@ -188,25 +188,14 @@ impl Outgoing {
     ) -> Result<Received, Error> {
         let mut url = checked.url.clone();
         let mut headers = checked.headers.clone();
-        let mut payload = Cow::Borrowed(&checked.payload);
-        let mut names = Vec::new();
-        if let Some(credential) = credential {
-            self.add_secrets(credential).await?;
-            // A part of a response may have a part of a secret, or an encoding that cannot be undone. A
-            // provider may ignore these headers, too (RFC 9110, section 14.2).
-            headers.remove(RANGE);
-            headers.remove(IF_RANGE);
-            credential::apply(credential, &mut url, &mut headers)?;
-            payload = merge(&credential.body, &headers, &checked.payload)?;
-            if let Some(secret) = &self.policy.webhook_secret {
-                payload = webhook_secret::insert(secret, payload);
+        let payload = &checked.payload;
+        let (payload, names) = match credential {
+            Some(credential) => {
+                let added = self.add_credential(credential, &mut url, &mut headers, payload);
+                added.await?
             }
-            let names_of = credential::header_names(credential);
-            names = names_of
-                .iter()
-                .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-                .collect();
-        }
+            None => (Cow::Borrowed(payload), Vec::new()),
+        };
         let largest = self.response_limit(checked.into_blob)?;
         let memory = Arc::new(self.redactor_memory.empty());
         let limits = net::Limits {
@@ -259,30 +248,59 @@ impl Outgoing {
                 follows
             })
             .await;
-        match sent {
-            Ok(answer) => {
-                let received = answer.body.len() as u64;
-                self.trace.request_ended(
-                    record,
-                    started.elapsed(),
-                    Ok((answer.status.as_u16(), received)),
-                );
-                rules::check_redirect(&self.policy, &answer)
-                    .map_err(|refused| self.redacted(refused))?;
-                self.count_response(checked.into_blob, received)
-                    .map(|()| Received {
-                        answer,
-                        signatures,
-                        memory,
-                    })
-            }
-            Err(failed) => {
-                let message = self.trace.redactor().redact_text(&failed.message);
-                self.trace
-                    .request_ended(record, started.elapsed(), Err(&message));
-                Err(error(kind(failed.kind), message))
-            }
+        let answer = self.end_request(checked, record, started.elapsed(), sent)?;
+        Ok(Received {
+            answer,
+            signatures,
+            memory,
+        })
+    }
+
+    /// Adds a credential to a request. Returns the payload, and the names of the headers that contain the
+    /// credential.
+    async fn add_credential<'p>(
+        &self,
+        credential: &Credential,
+        url: &mut Url,
+        headers: &mut HeaderMap,
+        payload: &'p Payload,
+    ) -> Result<(Cow<'p, Payload>, Vec<HeaderName>), Error> {
+        self.add_secrets(credential).await?;
+        // A part of a response may have a part of a secret, or an encoding that cannot be undone. A
+        // provider may ignore these headers, too (RFC 9110, section 14.2).
+        headers.remove(RANGE);
+        headers.remove(IF_RANGE);
+        credential::apply(credential, url, headers)?;
+        let mut payload = merge(&credential.body, headers, payload)?;
+        if let Some(secret) = &self.policy.webhook_secret {
+            payload = webhook_secret::insert(secret, payload);
         }
+        let names = credential::header_names(credential)
+            .iter()
+            .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+            .collect();
+        Ok((payload, names))
+    }
+
+    /// Records the end of a request. Checks and counts its response.
+    fn end_request(
+        &self,
+        checked: &Checked,
+        record: usize,
+        elapsed: Duration,
+        sent: Result<net::Response, net::Error>,
+    ) -> Result<net::Response, Error> {
+        let answer = sent.map_err(|failed| {
+            let message = self.trace.redactor().redact_text(&failed.message);
+            self.trace.request_ended(record, elapsed, Err(&message));
+            error(kind(failed.kind), message)
+        })?;
+        let received = answer.body.len() as u64;
+        let end = Ok((answer.status.as_u16(), received));
+        self.trace.request_ended(record, elapsed, end);
+        rules::check_redirect(&self.policy, &answer).map_err(|refused| self.redacted(refused))?;
+        self.count_response(checked.into_blob, received)?;
+        Ok(answer)
     }
 
     /// Records the span of a traced request, and adds its `traceparent` if providers get it. It
