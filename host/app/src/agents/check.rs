@@ -50,7 +50,7 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
             }
             Err(_) if named.contains(upper.as_str()) => upper,
             _ => {
-                unknown.push(format!("{}{}", truncate(slug), catalog.similar_tool(slug)));
+                unknown.push(truncate(slug));
                 String::new()
             }
         }
@@ -88,7 +88,9 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
         Ok(config)
     } else {
         let slugs = unknown.iter().map(String::as_str);
-        Err(catalog.missing(slugs, || errors::invalid_tool_slugs(unknown.join(", "))))
+        Err(catalog.missing(slugs, || {
+            errors::invalid_tool_slugs(suggested(&unknown, |slug| catalog.similar_tool(slug)))
+        }))
     }
 }
 
@@ -98,11 +100,7 @@ fn respell_toolkits(catalog: &Snapshot, config: &mut Config) -> Result<()> {
     let mut toolkit = |slug: &str| {
         let found = catalog.toolkit(slug.trim());
         if found.is_none() {
-            unknown.push(format!(
-                "{}{}",
-                truncate(slug),
-                catalog.similar_toolkit(slug)
-            ));
+            unknown.push(truncate(slug));
         }
         found.map_or_else(String::new, |found| found.slug.to_string())
     };
@@ -119,7 +117,9 @@ fn respell_toolkits(catalog: &Snapshot, config: &mut Config) -> Result<()> {
     ];
     if !unknown.is_empty() {
         let slugs = unknown.iter().map(String::as_str);
-        return Err(catalog.missing(slugs, || errors::invalid_toolkit_slugs(unknown.join(", "))));
+        return Err(catalog.missing(slugs, || {
+            errors::invalid_toolkit_slugs(suggested(&unknown, |slug| catalog.similar_toolkit(slug)))
+        }));
     }
     // One of the two would be ignored, which could permit more than was meant.
     if let Some(slug) = repeated.into_iter().flatten().next() {
@@ -128,6 +128,14 @@ fn respell_toolkits(catalog: &Snapshot, config: &mut Config) -> Result<()> {
         return Err(errors::session_invalid(problem));
     }
     Ok(())
+}
+
+/// Returns unknown slugs, each with the question after similar ones.
+fn suggested(unknown: &[String], question: impl Fn(&str) -> String) -> String {
+    let slugs = unknown
+        .iter()
+        .map(|slug| format!("{slug}{}", question(slug)));
+    slugs.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the slugs of tools that a configuration names, and those of toolkits with a permission.

@@ -113,7 +113,9 @@ impl Snapshot {
     /// Returns the error for a toolkit that does not exist.
     #[must_use]
     pub fn unknown_toolkit(&self, slug: &str) -> Error {
-        errors::toolkit_not_found(truncate(slug), &self.similar_toolkit(slug))
+        self.missing([slug], || {
+            errors::toolkit_not_found(truncate(slug), &self.similar_toolkit(slug))
+        })
     }
 
     /// Finds a toolkit by its slug, in upper or lower case.
@@ -143,12 +145,6 @@ impl Snapshot {
             .toolkit(slug)
             .ok_or_else(|| self.unknown_toolkit(slug))?;
         Ok(toolkit.releases.values().rev().collect())
-    }
-
-    /// Returns the error for a toolkit that does not exist.
-    #[must_use]
-    pub fn unknown_toolkit(&self, slug: &str) -> Error {
-        self.missing([slug], || errors::toolkit_not_found(truncate(slug)))
     }
 
     /// Finds a tool in the latest version of its toolkit, or in the latest one of those that were

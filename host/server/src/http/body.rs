@@ -66,8 +66,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for JsonWith
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
         let UnparsedJson { bytes: text, .. } =
             UnparsedJson::<T>::from_request(request, server).await?;
-        let (body, notes) =
-            read_object(server, text.clone(), json::without_large_numbers).await?;
+        let (body, notes) = read_object(server, text.clone(), json::without_large_numbers).await?;
         admit_unknown(server, notes.warnings)?;
         Ok(Self { body, text })
     }

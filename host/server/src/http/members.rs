@@ -5,9 +5,7 @@ use app::core::json::{Problem, Reader, all_problems};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::http::{
-    noting::{Notes, Noting},
-};
+use crate::http::noting::{Notes, Noting};
 
 /// Path of the whole in problems.
 const DOCUMENT_NAME: &str = "body";

@@ -166,6 +166,9 @@ mod tests {
         warnings.write(&mut response);
         let written: Vec<_> = response.headers().get_all(WARNING_HEADER).iter().collect();
         assert_eq!(written.len(), MAX_WARNINGS + 1);
-        assert_eq!(written[MAX_WARNINGS], "and 8 more unknown names are ignored");
+        assert_eq!(
+            written[MAX_WARNINGS],
+            "and 8 more unknown names are ignored"
+        );
     }
 }

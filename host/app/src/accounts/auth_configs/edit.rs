@@ -104,7 +104,11 @@ pub async fn create(
         managed,
         &request.credentials.own,
     )?;
-    check_shared(CREATE_PATH, release.scheme(scheme), &request.credentials.shared)?;
+    check_shared(
+        CREATE_PATH,
+        release.scheme(scheme),
+        &request.credentials.shared,
+    )?;
     let proxy = request.credentials.proxy.as_ref();
     proxy
         .map(|proxy| proxy.to_net_proxy(CREATE_PATH))

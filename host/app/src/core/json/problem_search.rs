@@ -25,7 +25,7 @@ pub fn all_problems(
     read: impl Fn(Reader) -> Option<Problem>,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut named = HashSet::new();
+    let mut named: HashSet<String> = HashSet::new();
     for _ in 0..MAX_READS {
         let Some(problem) = read(Reader::with_holes(value.clone())) else {
             break;
