@@ -172,8 +172,8 @@ pub struct Parts {
     pub connections: accounts::Settings,
     /// The settings of outgoing webhooks.
     pub webhooks: events::WebhookSettings,
-    /// The settings of the sink, or `None` if it is not configured.
-    pub sink: Option<events::SinkSettings>,
+    /// The address of the sink, with the credential, or `None` if there is no sink.
+    pub sink: Option<url::Url>,
     /// The settings of trigger instances.
     pub triggers: events::triggers::Settings,
     /// The settings of tool router sessions.
@@ -196,7 +196,7 @@ impl App {
     /// be read, or if the system refuses a thread.
     pub async fn open(mut parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
         let sink = match parts.sink.take() {
-            Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
+            Some(url) => Some(Arc::new(events::sink::Sink::open(url).await?)),
             None => None,
         };
         let quotas = projects::quotas::Quotas::open(parts.quotas, &parts.store).await?;

@@ -212,7 +212,7 @@ async fn find_arguments(
             Err(found) => problems = found,
         }
         if choice.finish_reason.as_deref() == Some("length") {
-            problems.push("the output was cut off by `llm.max_tokens`".into());
+            problems.push("the output was cut off after the maximum of tokens".into());
         }
     }
     tracing::debug!(?tokens, tool = %tool.slug, "a language model found no valid arguments");

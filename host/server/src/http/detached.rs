@@ -1,30 +1,16 @@
 //! Work in tasks of its own, so that it completes even if its client disconnects.
 
 use parking_lot::Mutex;
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::task::JoinSet;
 
 use crate::http::errors;
 
-/// Tasks of requests and of calls of tools. A stopping server waits for them as for other requests,
+/// Tasks of requests. A stopping server waits for them as for other requests,
 /// and aborts them afterwards by dropping this.
 #[derive(Default)]
 pub(crate) struct Detached(Mutex<JoinSet<()>>);
 
 impl Detached {
-    /// Starts work in a task, which continues if the receiver of its output is dropped. The
-    /// receiver gets an error if the work panics or a stopping server aborts it.
-    pub(crate) fn start<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> oneshot::Receiver<T> {
-        let (done, output) = oneshot::channel();
-        self.spawn(async move {
-            // The receiver may have been dropped.
-            let _ = done.send(work.await);
-        });
-        output
-    }
-
     /// Starts a task.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.0.lock();

@@ -55,7 +55,7 @@ pub(crate) async fn serve(
 ) {
     let limits = &server.config.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
-    let addresses = KeyedLimit::new(limits.connections_per_address);
+    let addresses = KeyedLimit::new(limits.connections_per_address());
     let mut connections = JoinSet::new();
     loop {
         let permit = tokio::select! {

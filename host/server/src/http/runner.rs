@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use tower::Service;
 
 use crate::http::{
-    ApiError, CURRENT_REQUEST, Server, cors, errors, handover, idempotency,
+    ApiError, CURRENT_REQUEST, Server, cors, errors, idempotency,
     operation::{Deadline, Operation},
     path::API_PREFIXES,
     permits,
@@ -106,17 +106,6 @@ impl OperationRunner {
                 Box::pin(idempotency::answer(server, request, deadline, |request| {
                     self.handle(request)
                 }))
-                .await
-            } else if operation.is_run
-                && !server.config.sandbox.cancel_on_disconnect
-                && !operation
-                    .cancels_by_disconnecting
-                    .is_some_and(|cancels| cancels(request.headers()))
-            {
-                Box::pin(handover::answer_in_task(
-                    &server.detached,
-                    self.handle(request),
-                ))
                 .await
             } else {
                 self.handle(request).await

@@ -336,8 +336,7 @@ impl Subject {
         let now = batch.now;
         let failures = self.progress.failures.saturating_add(1);
         let since = self.progress.failing_since.unwrap_or(now);
-        let is_too_long = time_after(since, app.triggers.disable_after) <= now;
-        if failures >= MIN_FAILURES && is_too_long {
+        if failures >= MIN_FAILURES && app.triggers.disables(since, now) {
             let reason = DisabledReason::PollingFailure;
             return self.disable(app, claim, reason, failed.error).await;
         }

@@ -275,8 +275,7 @@ impl Subject {
         let now = app.claims().now().await?;
         let failures = self.subscription.failures.saturating_add(1);
         let since = self.subscription.failing_since.unwrap_or(now);
-        let is_too_long =
-            failures >= MIN_FAILURES && time_after(since, app.triggers.disable_after) <= now;
+        let is_too_long = failures >= MIN_FAILURES && app.triggers.disables(since, now);
         let kind = &*failure.kind;
         let reason = if REFUSAL_KINDS.contains(&kind) {
             Some(DisabledReason::SubscriptionAuthFailure)
