@@ -17,10 +17,10 @@ mod work;
 
 use std::sync::{Arc, Weak};
 
+use gate::KeyedLimit;
 use sandbox::Sandbox;
 use store::{Collection, Store};
 
-use self::core::keyed_limit::KeyedLimit;
 pub use self::core::{
     clock::Clock,
     error::{Class, Error, ErrorInfo, Result, SHORT_WAIT},

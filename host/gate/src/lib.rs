@@ -8,13 +8,16 @@
 //! bases, eight keys that hold all they may leave a ninth its base. A single active key gets `cap`.
 //!
 //! A [`Gate`] issues permits by this rule, and a [`Pool`] bytes. A gate also has a queue, from which
-//! keys are served round-robin: a key with many waiting callers does not delay a key with one.
+//! keys are served round-robin: a key with many waiting callers does not delay a key with one. A
+//! [`KeyedLimit`] is for keys that share nothing.
 
+mod keyed_limit;
 mod keys;
 mod permits;
 mod pool;
 mod shares;
 
+pub use keyed_limit::KeyedLimit;
 pub use permits::{Gate, Permit, Queue};
 pub use pool::{Pool, Reservation};
 pub use shares::{Busy, Capacity, Shares};

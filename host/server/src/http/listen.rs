@@ -16,8 +16,9 @@ use std::{
     time::Duration,
 };
 
-use app::core::{keyed_limit::KeyedLimit, shares::TaskOwner};
+use app::core::shares::TaskOwner;
 use axum::{Router, body::Body};
+use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{

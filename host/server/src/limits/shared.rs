@@ -3,8 +3,10 @@
 use app::{
     accounts,
     agents::recipes,
+    core::large_work,
     events::{self, sending, triggers},
     files,
+    runs::prompt,
 };
 use gate::Shares;
 
@@ -20,8 +22,8 @@ const SHARED_SECTION: &str = "
 A project gets its *base* whenever that much is free. It gets more only while the *reserve* stays free, and never more than *of one
 project*. Example, requests: one project alone gets 384; while it holds them, eight others get 16 each from the reserve of 128. Two that
 grow together get 192 each. Where *all* follows from a setting, the base is a part of *all*, at least 1: 1/32 for requests and executions,
-1/16 for transfers, deliveries and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
-is three quarters of the requests, executions and deliveries, half of the memory and the transfers, or a quarter of the streams.
+1/16 for transfers, deliveries, prompts and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
+is three quarters of the requests, executions and deliveries, half of the memory, the transfers and the prompts, or a quarter of the streams.
 A project that is refused while no other holds anything is at its own number.
 
 | Capacity | All | Reserve | Base | Of one project | Past the limit | Test |
@@ -126,6 +128,20 @@ pub(super) fn write(page: &mut String) {
         number,
         &wait(time(limiter::MAX_PAGE_WAIT)),
         QUEUE_TEST,
+    );
+    line(
+        "Larger bodies that are parsed, checked or hashed",
+        large_work::LARGE_BODY_SHARES,
+        number,
+        "further bodies wait",
+        "host/app/src/core/large_work/tests.rs large_bodies_wait_for_their_project",
+    );
+    line(
+        "Prompts (a 32nd of `sandbox.live`)",
+        prompt::prompt_shares(sandbox.prompts(), sandbox.prompts_per_project()),
+        number,
+        busy,
+        "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model",
     );
     line(
         "Shell commands",

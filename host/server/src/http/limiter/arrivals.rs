@@ -3,8 +3,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use app::{Error, core::keyed_limit::KeyedLimit};
-use gate::{Busy, Capacity, Pool, Reservation, Shares};
+use app::Error;
+use gate::{Busy, Capacity, KeyedLimit, Pool, Reservation, Shares};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::counted_as;

@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-use app::{Error, core::keyed_limit::KeyedLimit};
-use gate::{Capacity, Gate, Permit, Queue, Shares};
+use app::Error;
+use gate::{Capacity, Gate, KeyedLimit, Permit, Queue, Shares};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
