@@ -17,7 +17,7 @@ mod work;
 
 use std::sync::{Arc, Weak};
 
-use gate::KeyedLimit;
+use gate::{KeyedLimit, Pacer};
 use sandbox::Sandbox;
 use store::{Collection, Store};
 
@@ -117,7 +117,7 @@ pub struct App {
     /// The settings of outgoing webhooks.
     pub(crate) webhooks: events::WebhookSettings,
     /// The pace of messages to each endpoint, and of the actions of each project.
-    pub(crate) pacer: events::Pacer,
+    pub(crate) pacer: Pacer,
     /// The components that this server is compiling.
     pub(crate) installations: runs::Installations,
     /// The webhooks that trigger instances receive at the same time.
@@ -233,7 +233,7 @@ impl App {
             verify_credential: runs::verify_credential,
             accounts: Arc::new(accounts),
             webhooks: parts.webhooks,
-            pacer: events::Pacer::default(),
+            pacer: Pacer::new(work::MAX_DEFERRAL),
             installations: runs::Installations::default(),
             receptions: events::triggers::Receptions::default(),
             sink,

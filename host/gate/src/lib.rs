@@ -9,15 +9,18 @@
 //!
 //! A [`Gate`] issues permits by this rule, and a [`Pool`] bytes. A gate also has a queue, from which
 //! keys are served round-robin: a key with many waiting callers does not delay a key with one. A
-//! [`KeyedLimit`] is for keys that share nothing.
+//! [`KeyedLimit`] is for keys that share nothing, and the [`Pacer`] for keys whose limits follow from
+//! their successes and failures.
 
 mod keyed_limit;
 mod keys;
+mod pacer;
 mod permits;
 mod pool;
 mod shares;
 
 pub use keyed_limit::KeyedLimit;
+pub use pacer::{PacedPermit, Pacer};
 pub use permits::{Gate, Permit, Queue};
 pub use pool::{Pool, Reservation};
 pub use shares::{Busy, Capacity, Shares};

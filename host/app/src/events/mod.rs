@@ -15,7 +15,6 @@ pub mod ingress;
 mod message;
 pub(crate) mod ordering;
 pub(crate) mod outbox;
-mod pacing;
 mod retention;
 pub mod sending;
 mod signing;
@@ -33,7 +32,6 @@ use crate::accounts::AccountView;
 
 pub(crate) use self::{
     account_expiry::ExpiryEvents,
-    pacing::Pacer,
     retention::{RETENTION_INTERVAL, erase_old},
 };
 pub use self::{message::message_id, sink::SINK_SHARES, test_event::send_test_event};

@@ -22,8 +22,9 @@ const SHARED_SECTION: &str = "
 A project gets its *base* whenever that much is free. It gets more only while the *reserve* stays free, and never more than *of one
 project*. Example, requests: one project alone gets 384; while it holds them, eight others get 16 each from the reserve of 128. Two that
 grow together get 192 each. Where *all* follows from a setting, the base is a part of *all*, at least 1: 1/32 for requests and executions,
-1/16 for transfers, deliveries, prompts and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
-is three quarters of the requests, executions and deliveries, half of the memory, the transfers and the prompts, or a quarter of the streams.
+1/16 for transfers, deliveries, prompts and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*.
+*Of one project* is three quarters of the requests and executions, half of the memory, the transfers and the prompts, or a quarter of the
+streams.
 A project that is refused while no other holds anything is at its own number.
 
 | Capacity | All | Reserve | Base | Of one project | Past the limit | Test |

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::{StreamExt, stream};
-use gate::Shares;
+use gate::{PacedPermit, Shares};
 use manifest::{SECRET_PLACEHOLDER, Subscription, SubscriptionAction, SubscriptionCall};
 use sandbox::{Action, Failure, Output, WebhookSecret};
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::{
         clock::time_after,
         ids::{AccountId, ProjectId},
     },
-    events::{errors, pacing::Permit},
+    events::errors,
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, Next, Queue, doubled},
@@ -63,7 +63,7 @@ const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
 const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 
 /// Returns the queue of subscriptions.
-pub(crate) fn queue() -> Queue<ProviderSubscription, App, Permit> {
+pub(crate) fn queue() -> Queue<ProviderSubscription, App, PacedPermit> {
     Queue {
         name: "trigger_subscriptions",
         shares: SUBSCRIPTION_SHARES,
@@ -71,7 +71,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, Permit> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
-            acquire: |app, key, now| app.pacer.acquire(key, now),
+            acquire: |app, key, now| app.pacer.acquire(key, now.0),
             retry_at: None,
         },
         work: |app: &App, claim, mut permit| {
