@@ -4,7 +4,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use app::Error;
-use gate::{Busy, Capacity, KeyedLimit, Pool, Reservation, Shares};
+use gate::{Busy, ByteCapacity, Capacity, KeyedLimit, Reservation, Shares};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::counted_as;
@@ -25,9 +25,9 @@ const STRANGER_DIVISOR: u64 = 4;
 pub(crate) struct Arrivals {
     addresses: KeyedLimit<IpAddr>,
     owners: KeyedLimit<Arc<str>>,
-    memory: Pool<Payer>,
+    memory: ByteCapacity<Payer>,
     /// Memory for requests without a key.
-    stranger_memory: Pool<Payer>,
+    stranger_memory: ByteCapacity<Payer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -62,8 +62,8 @@ impl Arrivals {
         Self {
             addresses: KeyedLimit::new(BODIES_PER_ADDRESS),
             owners: KeyedLimit::new(BODIES_PER_PROJECT),
-            memory: Pool::new(body_shares(sandbox)),
-            stranger_memory: Pool::new(stranger_body_shares(sandbox)),
+            memory: ByteCapacity::new(body_shares(sandbox)),
+            stranger_memory: ByteCapacity::new(stranger_body_shares(sandbox)),
         }
     }
 
