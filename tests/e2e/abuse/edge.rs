@@ -60,7 +60,7 @@ fn with_key(project: &Client) -> String {
 async fn slow_bodies_hold_no_place() {
     const BODIES_PER_ADDRESS: usize = 128;
     const BODIES_PER_PROJECT: usize = 64;
-    let host = patient().with("limits.in_flight", "8").start().await;
+    let host = patient().with("limits.in_flight", "64").start().await;
     let (slow, other) = (host.new_project().await, host.new_project().await);
     let (strangers, callers) = (FuturesUnordered::new(), FuturesUnordered::new());
     for number in 0..BODIES_PER_ADDRESS + 4 {

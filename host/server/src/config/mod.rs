@@ -3,7 +3,7 @@
 //! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
 //! `net.allow`, lists are comma-separated), else from the file (the one that `--config` names, or
 //! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so
-//! that a typing mistake does not pass as a setting. This module is the only one that reads the environment,
+//! that a typing mistake does not pass as a setting; a removed one (`removed.rs`) is a warning. This module is the only one that reads the environment,
 //! except for variables that replace arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
@@ -94,8 +94,9 @@ use self::{
 settings! {
     /// The server.
     pub(crate) struct Config {
-        /// Data directory: the store, the components and the compiled artifacts. It is created with
-        /// mode 0700, and refused (exit code 78) when group or others have access.
+        /// Data directory: the store, the components and the compiled artifacts. Set it to a folder
+        /// on the disk that has space for them. It is created with mode 0700, and refused (exit code
+        /// 78) when group or others have access.
         pub data: PathBuf = PathBuf::from("toolhost-data"),
         /// Database of the records: `postgres://user:password@host/database`. PostgreSQL 14 or
         /// newer, which several servers may share; `sslmode` and its options are part of the

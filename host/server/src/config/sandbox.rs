@@ -20,8 +20,8 @@ settings! {
         #[setting(range = 1..=1 << 20)] pub live: usize = 512,
         /// Memory of all calls together. In addition, slots of the pool that wait for a call take at
         /// most half as much, arriving bodies and records that wait to be written a quarter each,
-        /// and the compilation of a component twice as much. As much machine code is kept loaded, mapped from files. Lower it on
-        /// a small machine.
+        /// and the compilation of a component twice as much. As much machine code is kept loaded,
+        /// mapped from files. Lower it on a small machine.
         #[setting(unit = "MiB", range = 1..=1 << 24)] pub memory_mib: u64 = 1_024,
         /// Processor time for compiling one component, which may take twice as long by the clock.
         /// Raise it on a slow machine.
