@@ -67,7 +67,6 @@ impl Arrivals {
                 "net.rewrite",
                 format!("{INBOX_ORIGIN}={}", self.inbox.origin),
             )
-            .with("webhooks.concurrency_per_endpoint", "64")
             .start()
             .await;
         let body =
@@ -233,7 +232,10 @@ impl Bench {
     async fn due_polls(&mut self) -> Result<()> {
         let host = setup()
             .with("triggers.poll_interval_s", INTERVAL_S.to_string())
-            .with("triggers.max_per_project", DUE_INSTANCES.to_string())
+            .with(
+                "limits.accounts_per_project",
+                (10 * DUE_INSTANCES).to_string(),
+            )
             .start()
             .await;
         let triggers = Triggers::new(&host, Guest::batch_poll(), "poll").await;
@@ -264,11 +266,7 @@ impl Bench {
     async fn scheduling(&mut self) -> Result<()> {
         let mut times = Vec::new();
         for idle in [0, IDLE_INSTANCES] {
-            let host = setup()
-                .with("triggers.poll_interval_s", "1")
-                .with("triggers.max_per_project", "20000")
-                .start()
-                .await;
+            let host = setup().with("triggers.poll_interval_s", "1").start().await;
             let triggers = Triggers::new(&host, Guest::batch_poll(), "poll").await;
             triggers.create(idle, 0, Some(DAY_S), "idle").await;
             triggers.create(ACTIVE_INSTANCES, 0, None, "active").await;
@@ -287,7 +285,7 @@ impl Bench {
 
     /// Measures webhooks of a provider that are stored before they are acknowledged.
     async fn webhooks_of_providers(&mut self) -> Result<()> {
-        let host = setup().with("limits.webhook_rate", "0").start().await;
+        let host = setup().start().await;
         let triggers = Triggers::new(&host, Guest::receive_ids(), "webhook").await;
         triggers.create(1, 0, None, "").await;
         let endpoint = json!({ "toolkit_slug": "fired", "client_id": "app" });

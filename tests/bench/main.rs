@@ -162,12 +162,9 @@ async fn run(options: Options) -> Result<Vec<Line>> {
 fn setup() -> Setup {
     Setup::new()
         .with("logs.wait", "false")
-        .with("sandbox.live", "512")
-        .with("sandbox.live_per_project", "512")
-        .with("sandbox.queue_per_project", "128")
-        .with("limits.in_flight", "2048")
-        .with("limits.in_flight_per_project", "2048")
-        .with("limits.connections_per_address", "2048")
+        .with("sandbox.live", "1024")
+        .with("limits.in_flight", "4096")
+        .with("limits.connections", "32768")
 }
 
 /// Reads the component, built with the SDK, that returns its arguments.

@@ -1,5 +1,4 @@
-//! Calls and proxy requests whose client disconnects: they end and their record says so, or they go
-//! on to their end if the operator wants that.
+//! Calls and proxy requests whose client disconnects: they end and their record says so.
 
 use harness::{
     Answer, Client, Guest, Host, client::Body, event_reader::EventReader, guest, host::Setup,
@@ -39,14 +38,7 @@ async fn mcp_server(project: &Client) -> String {
 
 impl Scene {
     async fn new(setup: Setup) -> Self {
-        let setup = setup
-            .with("sandbox.live", "1")
-            .with("sandbox.live_per_project", "1");
-        Self::on(setup.start().await).await
-    }
-
-    /// Creates a project with an account on a server.
-    async fn on(host: Host) -> Self {
+        let host = setup.with("sandbox.live", "1").start().await;
         let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
         host.publish(Guest::fetch().component(), &manifest).await;
         let slug = manifest["slug"].as_str().unwrap();
@@ -201,45 +193,10 @@ async fn disconnecting_aborts_the_outgoing_request() {
     }
 }
 
-#[tokio::test]
-async fn runs_may_outlive_their_clients_by_setting() {
-    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
-    let scene = Scene::new(setup).await;
-    let tag = unique(8);
-    scene
-        .abandon(By::Tool, &format!("/slow/{tag}/1500"), &tag)
-        .await;
-    let record = scene.record().await;
-    assert_eq!(record["status"], "success", "{record:#}");
-
-    let scene = Scene::on(scene.host).await;
-    let tag = unique(8);
-    scene
-        .abandon(By::Proxy, &format!("/slow/{tag}/1500"), &tag)
-        .await;
-    let record = scene.record().await;
-    assert_eq!(record["data"]["requests"][0]["status"], 200, "{record:#}");
-    assert_eq!(record["status"], "success", "{record:#}");
-    scene.send(By::Proxy, "/echo/x").await.expect(200);
-}
-
-#[tokio::test]
-async fn mcp_calls_may_outlive_their_clients() {
-    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
-    let scene = Scene::new(setup).await;
-    let url = scene.mcp_server().await;
-    let tag = unique(8);
-    let path = format!("/slow/{tag}/1500");
-    drop(scene.call_over_mcp(&url, &path, &tag).await);
-    let record = scene.record().await;
-    assert_eq!(record["status"], "success", "{record:#}");
-}
-
 /// Since protocol version 2026-07-28, this is the only way for a client to cancel a call.
 #[tokio::test]
-async fn newer_client_always_cancels_by_disconnecting() {
-    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
-    let scene = Scene::new(setup).await;
+async fn newer_client_cancels_by_disconnecting() {
+    let scene = Scene::new(given::with_application()).await;
     let url = scene.mcp_server().await;
     let tag = unique(8);
     let version = "2026-07-28";
@@ -269,21 +226,6 @@ async fn newer_client_always_cancels_by_disconnecting() {
         ended = sent => panic!("it hangs: {ended:?}"),
         () = asked => {}
     }
-    scene.assert_cancelled().await;
-}
-
-#[tokio::test]
-async fn notification_cancels_call_that_outlives_its_client() {
-    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
-    let scene = Scene::new(setup).await;
-    let url = scene.mcp_server().await;
-    let tag = unique(8);
-    drop(
-        scene
-            .call_over_mcp(&url, &format!("/hang/{tag}"), &tag)
-            .await,
-    );
-    cancel(&scene.project, &url, None).await;
     scene.assert_cancelled().await;
 }
 
@@ -324,38 +266,34 @@ async fn only_caller_of_an_address_cancels_its_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_server_records_what_it_cuts() {
-    for on_disconnect in ["true", "false"] {
-        let setup = given::with_application()
-            .with("limits.drain_s", "1")
-            .with("sandbox.cancel_on_disconnect", on_disconnect);
-        let Scene {
-            host,
-            project,
-            fetch,
-            account,
-        } = Scene::new(setup).await;
-        let tag = unique(8);
-        let path = format!("/tools/execute/{fetch}");
-        let arguments = json!({ "url": format!("https://api.example.com/hang/{tag}") });
-        let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
-        let cut = project.try_send(Method::POST, &path, body, &[]);
-        let stopped = async {
-            wait_until("the provider is asked", async || {
-                !Host::application().seen(&tag).is_empty()
-            })
-            .await;
-            host.terminate().await
-        };
-        let (cut, (setup, status)) = tokio::join!(cut, stopped);
-        assert!(cut.is_err(), "{cut:?}");
-        assert!(status.success(), "{status}");
-        let host = setup.start().await;
-        let scene = Scene {
-            project: host.with_key(project.key()),
-            host,
-            fetch,
-            account,
-        };
-        scene.assert_cancelled().await;
-    }
+    let setup = given::with_application().with("limits.drain_s", "1");
+    let Scene {
+        host,
+        project,
+        fetch,
+        account,
+    } = Scene::new(setup).await;
+    let tag = unique(8);
+    let path = format!("/tools/execute/{fetch}");
+    let arguments = json!({ "url": format!("https://api.example.com/hang/{tag}") });
+    let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
+    let cut = project.try_send(Method::POST, &path, body, &[]);
+    let stopped = async {
+        wait_until("the provider is asked", async || {
+            !Host::application().seen(&tag).is_empty()
+        })
+        .await;
+        host.terminate().await
+    };
+    let (cut, (setup, status)) = tokio::join!(cut, stopped);
+    assert!(cut.is_err(), "{cut:?}");
+    assert!(status.success(), "{status}");
+    let host = setup.start().await;
+    let scene = Scene {
+        project: host.with_key(project.key()),
+        host,
+        fetch,
+        account,
+    };
+    scene.assert_cancelled().await;
 }

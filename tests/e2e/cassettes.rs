@@ -347,9 +347,7 @@ async fn exported_failure_replays_on_the_authors_machine() {
 
 #[tokio::test]
 async fn cassette_is_sealed_bounded_and_respects_log_setting() {
-    let host = Setup::new()
-        .with("logs.cassettes", "all")
-        .with("logs.cassette_kib", "64");
+    let host = Setup::new().with("logs.cassettes", "all");
     let host = host
         .with_application(&["api.example.com"], Host::application())
         .start()
@@ -391,7 +389,7 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
         "{}",
         kept.text
     );
-    cassette(&stores, "big/large/100000")
+    cassette(&stores, "big/large/300000")
         .await
         .expect(404)
         .assert_envelope();

@@ -183,7 +183,7 @@ async fn thousand_streams_cost_little_memory() {
     const STREAM_COUNT: u64 = 1_000;
     const MAX_COST_KIB: u64 = 100_000;
     let host = Setup::new()
-        .with("limits.connections_per_address", "1100")
+        .with("limits.connections", "17600")
         .with("limits.in_flight", "2200")
         .start()
         .await;

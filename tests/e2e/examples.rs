@@ -276,7 +276,6 @@ async fn every_example_works_when_sent() {
         .with("llm.base_url", application.model(&unique(6), &["{}"]))
         .with("llm.model", "m")
         .with("logs.cassettes", "all")
-        .with("limits.rate", "0")
         .start()
         .await;
     let issuer = application.issuer(&unique(8));

@@ -13,8 +13,9 @@ use crate::{
     refresh::status,
 };
 
-/// Lease during which another server does not refresh the token, in seconds.
-const LEASE_SECONDS: &str = "1";
+/// Deadline of operations. The lease during which another server does not refresh the token is
+/// three times as long.
+const DEADLINE_SECONDS: &str = "3";
 /// Trigger that delays the commit of a refreshed token until no caller waits for it.
 const STALL_TRIGGER: &str = "
     create function stalled() returns trigger language plpgsql as $$ begin
@@ -63,14 +64,14 @@ fn on_database(database: Database, bucket: &BucketService) -> Setup {
     let setup = Setup::embedded()
         .on(database)
         .in_bucket(bucket)
-        .with("connections.refresh_lease_s", LEASE_SECONDS);
+        .with("limits.deadline_s", DEADLINE_SECONDS);
     setup.with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
 #[tokio::test]
 async fn kill_before_refresh_keeps_the_account_usable() {
     let host = given::with_application()
-        .with("connections.refresh_lease_s", LEASE_SECONDS)
+        .with("limits.deadline_s", DEADLINE_SECONDS)
         .start()
         .await;
     let project = host.as_project();
@@ -96,7 +97,7 @@ async fn kill_before_refresh_keeps_the_account_usable() {
 #[tokio::test]
 async fn kill_during_refresh_response_keeps_reusable_tokens() {
     let host = given::with_application()
-        .with("connections.refresh_lease_s", LEASE_SECONDS)
+        .with("limits.deadline_s", DEADLINE_SECONDS)
         .start()
         .await;
     let project = host.as_project();

@@ -306,7 +306,7 @@ async fn stored_response_is_encrypted() {
 async fn deadline_ends_work_with_idempotency_key() {
     let host = given::with_application()
         .with("limits.deadline_s", "2")
-        .with("limits.in_flight_per_project", "1")
+        .with("limits.in_flight", "2")
         .start()
         .await;
     let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));

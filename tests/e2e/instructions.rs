@@ -75,7 +75,6 @@ async fn counted(folder: &Path) -> Host {
         .with("log", "warn")
         // Valgrind leaves no address space for more guests.
         .with("sandbox.live", "1")
-        .with("sandbox.live_per_project", "1")
         .run_by(runner.map(str::to_owned).to_vec())
         .start()
         .await

@@ -214,7 +214,6 @@ async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
         ),
         ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
         ("TOOLHOST_SANDBOX__COMPILE_CPU_S", "600".to_owned()),
-        ("TOOLHOST_SANDBOX__COMPILE_WALL_S", "600".to_owned()),
         ("WEBHOOK_URL", INBOX_ORIGIN.to_owned()),
     ]);
     let mut shell = Shell::open(folder, &known);

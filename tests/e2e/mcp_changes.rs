@@ -137,11 +137,7 @@ async fn can_open_stream(project: &Client, url: &str) -> bool {
 
 #[tokio::test]
 async fn idle_streams_leave_calls_working() {
-    let host = Setup::new()
-        .with("limits.in_flight", "8")
-        .with("limits.in_flight_per_project", "1")
-        .start()
-        .await;
+    let host = Setup::new().with("limits.in_flight", "8").start().await;
     let tool = given::echo(&host).await;
     let toolkit = tool.split('_').next().unwrap().to_lowercase();
     let project = host.new_project().await;

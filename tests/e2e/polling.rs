@@ -218,7 +218,7 @@ async fn trapping_guest_is_an_error_of_the_poll() {
 async fn instance_that_only_fails_is_disabled() {
     let host = given::with_application()
         .with("triggers.poll_interval_s", "1")
-        .with("triggers.disable_after_s", "1")
+        .with("events.disable_after_s", "1")
         .start()
         .await;
     let given = Given::new(&host, Guest::poll()).await;
@@ -340,7 +340,7 @@ async fn poll_past_a_limit_stores_nothing() {
 async fn poll_past_the_quota_is_repeated() {
     // The payload and 1 KiB for the event are the whole quota.
     const FILLER_BYTES: usize = (1 << 20) - (1 << 10) - r#"{"filler":""}"#.len();
-    let setup = given::with_application().with("events.quota_mib", "1");
+    let setup = given::with_application().with("limits.records_mib", "2");
     let host = setup.start().await;
     let mut given = Given::new(&host, Guest::poll()).await;
     let id = given.instance(&format!("/echo/{}", unique(8))).await;
@@ -357,7 +357,7 @@ async fn poll_past_the_quota_is_repeated() {
     }
     let key = given.project.key().to_owned();
     let (setup, _) = host.terminate().await;
-    let host = setup.with("events.quota_mib", "2").start().await;
+    let host = setup.with("limits.records_mib", "4").start().await;
     given.project = host.with_key(&key);
     let polled = given.poll(&id).await.expect(200);
     assert_eq!(

@@ -453,7 +453,7 @@ async fn script_that_lost_its_turn_is_not_repeated() {
 
 #[tokio::test]
 async fn runs_past_a_projects_quota_are_refused() {
-    let setup = given::with_application().with("limits.recipe_runs_mib", "1");
+    let setup = given::with_application().with("limits.records_mib", "2");
     let host = setup.start().await;
     let (given, neighbor) = (Given::new(&host).await, Given::new(&host).await);
     // The recipe and its output count.

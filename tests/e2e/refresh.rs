@@ -263,10 +263,7 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
 
 #[tokio::test]
 async fn short_lived_token_is_not_refreshed_early() {
-    let host = given::with_application()
-        .with("connections.refresh_margin_s", "3600")
-        .start()
-        .await;
+    let host = given::with_application().start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     // The token expires in forty seconds and is refreshed within the last ten: no refresh happens
@@ -280,7 +277,7 @@ async fn short_lived_token_is_not_refreshed_early() {
 #[tokio::test]
 async fn interrupted_refresh_is_tried_once_more() {
     let host = given::with_application()
-        .with("connections.refresh_lease_s", "1")
+        .with("limits.deadline_s", "3")
         .start()
         .await;
     let project = host.as_project();

@@ -174,7 +174,7 @@ async fn three_servers_share_one_token_refresh() {
 #[tokio::test]
 async fn slow_refresh_returns_retry_after() {
     let host = crate::given::with_application()
-        .with("connections.refresh_wait_s", "1")
+        .with("limits.deadline_s", "3")
         .start()
         .await;
     let projects = [host.as_project()];
@@ -253,7 +253,7 @@ async fn slow_idle_refresh_does_not_block_jobs() {
     let host = crate::given::with_application()
         .with("connections.idle_refresh_s", "1")
         .with("connections.pending_s", "1")
-        .with("connections.refresh_wait_s", "60")
+        .with("limits.deadline_s", "90")
         .start()
         .await;
     let projects = [host.as_project()];

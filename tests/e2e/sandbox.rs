@@ -20,8 +20,6 @@ async fn start(allocator: &str) -> Host {
     let application = Host::application();
     Setup::new()
         .with("sandbox.allocator", allocator)
-        .with("sandbox.live_per_project", "8")
-        .with("sandbox.queue_per_project", "16")
         .with_application(&["api.example.com"], application)
         .start()
         .await

@@ -47,9 +47,9 @@ fn settings_table_in_manual_is_current() {
 fn config_command_names_the_source_of_values() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("settings.toml");
-    fs::write(&file, "limits = { rate_per_key = 7, body_kib = 8 }\n").unwrap();
+    fs::write(&file, "limits = { rate_per_key = 7, idle_s = 8 }\n").unwrap();
     let file = file.display().to_string();
-    let setup = Setup::embedded().with("limits.body_kib", "9");
+    let setup = Setup::embedded().with("limits.idle_s", "9");
     let arguments = ["config", "--config", &file, "--listen", "127.0.0.1:1"];
     let printed = setup.command(&arguments).succeeded();
     for (group, name, expected) in [
@@ -60,8 +60,8 @@ fn config_command_names_the_source_of_values() {
         ),
         (
             "limits",
-            "body_kib",
-            "body_kib = 9  # KiB, environment TOOLHOST_LIMITS__BODY_KIB".to_owned(),
+            "idle_s",
+            "idle_s = 9  # s, environment TOOLHOST_LIMITS__IDLE_S".to_owned(),
         ),
         (
             "limits",
@@ -73,11 +73,7 @@ fn config_command_names_the_source_of_values() {
             "connections",
             "connections = 4096  # default".to_owned(),
         ),
-        (
-            "sandbox",
-            "threads",
-            "# threads is not set: one per core".to_owned(),
-        ),
+        ("sink", "url", "# url is not set: no sink".to_owned()),
     ] {
         assert_eq!(line(&printed, group, name), expected);
     }
@@ -142,9 +138,9 @@ fn config_command_masks_secrets() {
 fn setting_error_names_source_and_range() {
     for (name, value, expected) in [
         (
-            "limits.body_kib",
+            "limits.idle_s",
             "0",
-            "`limits.body_kib` is 0: it must be 1 to 16384 (from environment TOOLHOST_LIMITS__BODY_KIB)",
+            "`limits.idle_s` is 0: it must be 1 to 600 (from environment TOOLHOST_LIMITS__IDLE_S)",
         ),
         (
             "metrics.listen",
@@ -156,6 +152,15 @@ fn setting_error_names_source_and_range() {
         assert_ne!(finished.code, Some(0));
         assert!(finished.stderr.contains(expected), "{finished:?}");
     }
+}
+
+#[test]
+fn removed_setting_is_warned_of() {
+    let setup = Setup::embedded().with("limits.body_kib", "9");
+    let printed = setup.command(&["config"]);
+    let warning = "setting `limits.body_kib` was removed in this version and has no effect; it is now fixed at 1 MiB";
+    assert!(printed.stderr.contains(warning), "{printed:?}");
+    assert!(!printed.succeeded().contains("body_kib"));
 }
 
 #[test]

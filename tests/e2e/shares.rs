@@ -51,13 +51,9 @@ async fn event_stream(host: &Host, project: &Client) -> Option<TcpStream> {
 #[tokio::test]
 async fn newcomer_calls_while_others_hold_all() {
     let host = Setup::new()
-        .with("limits.connections_per_address", "1000")
+        .with("limits.connections", "16000")
         .with("limits.in_flight", "64")
-        .with("limits.in_flight_per_project", "48")
-        .with("limits.in_flight_wait_ms", "1")
         .with("sandbox.live", "64")
-        .with("sandbox.live_per_project", "48")
-        .with("sandbox.queue", "0")
         .start()
         .await;
     let (sleeps, echo) = (sleeper(&host, 250_000).await, given::echo(&host).await);

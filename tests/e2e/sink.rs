@@ -144,28 +144,3 @@ async fn sink_must_have_a_trusted_certificate() {
     let _host = setup.start().await;
     wait_for_messages(&sink, &BTreeSet::from([id])).await;
 }
-
-#[tokio::test]
-async fn sink_gets_only_the_chosen_kinds() {
-    let sink = Nats::start().await;
-    let inbox = Inbox::start();
-    let host = inbox.setup().with("sink.url", sink.url());
-    let host = host.with("sink.events", "service.connected_account.expired");
-    let host = host.start().await;
-    let given = Given::new(host.as_project()).await;
-    let first = given.send(json!({})).await;
-    wait_until("the webhook arrived", async || {
-        inbox.received_at(&given.path).len() == 1
-    })
-    .await;
-    // With the same records, a server that sends all kinds sends those that it stores from now on.
-    let setup = host.kill().with("sink.events", "service.trigger.message");
-    let host = setup.start().await;
-    let given = Given {
-        project: host.as_project(),
-        ..given
-    };
-    let second = given.send(json!({})).await;
-    let stored = wait_for_messages(&sink, &BTreeSet::from([second])).await;
-    assert!(stored.iter().all(|message| message.id != first));
-}

@@ -161,10 +161,10 @@ async fn endless_call_does_not_prevent_stopping() {
     setup.command(&["verify"]).succeeded();
 }
 
-/// Starts a server whose calls wait for one second for a token or a client.
+/// Starts a server whose calls wait for two seconds for a token or a client.
 async fn with_short_wait() -> Host {
     given::with_application()
-        .with("connections.refresh_wait_s", "1")
+        .with("limits.deadline_s", "3")
         .with("log", "info")
         .start()
         .await

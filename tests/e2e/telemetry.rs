@@ -20,7 +20,6 @@ fn traced(collector: &Collector) -> Setup {
     given::with_application()
         .with("metrics.listen", "127.0.0.1:0")
         .with("telemetry.otlp_endpoint", collector.endpoint())
-        .with("telemetry.metrics_interval_s", "0")
 }
 
 /// The caller's trace and span, at random.
@@ -92,7 +91,6 @@ async fn call_exports_spans_of_callers_trace() {
     let key = secret();
     let host = traced(&collector)
         .with("telemetry.otlp_headers", format!("x-key={key}"))
-        .with("telemetry.service_name", "acme")
         .with("log", "info")
         .start()
         .await;
@@ -149,7 +147,7 @@ async fn call_exports_spans_of_callers_trace() {
     ] {
         assert_eq!(span.name, name);
         assert_eq!(span.attributes[attribute], value, "{span:#?}");
-        assert_eq!((&*span.service, span.failed), ("acme", false));
+        assert_eq!((&*span.service, span.failed), ("toolhost", false));
         assert!(
             request.start <= span.start && span.start <= span.end,
             "{spans:#?}"
@@ -294,8 +292,7 @@ async fn last_spans_are_exported_at_stop() {
 #[tokio::test]
 async fn exported_metrics_are_those_of_prometheus() {
     let collector = Collector::start();
-    let setup = traced(&collector).with("telemetry.metrics_interval_s", "1");
-    let (host, _) = called(setup).await;
+    let (host, _) = called(traced(&collector)).await;
     let exported = collector.metrics().await;
     let scraped = Metrics::scrape(&host).await;
     let of_scrape = scraped.families.iter();

@@ -364,7 +364,7 @@ async fn action_may_replace_webhooks() {
 
 #[tokio::test]
 async fn actions_past_the_limit_fail() {
-    let host = given::with_application().with("triggers.pending_actions", "1");
+    let host = given::with_application().with("limits.accounts_per_project", "20");
     let host = host.start().await;
     let given = Given::with(&host, host.as_project(), json!({})).await;
     let tag = unique(8);
@@ -378,7 +378,7 @@ async fn actions_past_the_limit_fail() {
 
 #[tokio::test]
 async fn deletion_frees_pending_actions_at_once() {
-    let host = given::with_application().with("triggers.pending_actions", "1");
+    let host = given::with_application().with("limits.accounts_per_project", "20");
     let host = host.start().await;
     let given = Given::with(&host, host.as_project(), json!({})).await;
     let tag = unique(8);

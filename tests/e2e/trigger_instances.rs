@@ -387,7 +387,7 @@ async fn legacy_id_of_instance_is_translated() {
 #[tokio::test]
 async fn instances_past_the_limit_are_refused() {
     let host = Setup::new()
-        .with("triggers.max_per_project", "2")
+        .with("limits.accounts_per_project", "20")
         .start()
         .await;
     let given = Given::new(&host).await;

@@ -31,7 +31,7 @@ pub(crate) fn setup(provider: &HookProvider) -> (Setup, TempDir) {
         .setup()
         .with("toolkits", toolkits.path().to_str().unwrap())
         .with("triggers.poll_interval_s", "1")
-        .with("triggers.disable_after_s", "1");
+        .with("events.disable_after_s", "1");
     (setup, toolkits)
 }
 

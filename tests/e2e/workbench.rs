@@ -596,11 +596,7 @@ async fn hostile_scripts_are_contained() {
 
 #[tokio::test]
 async fn scripts_are_ended_at_their_limits() {
-    let setup = with_interpreter()
-        .await
-        .with("workbench.cpu_s", "1")
-        .with("workbench.time_s", "5")
-        .with("workbench.memory_mib", "64");
+    let setup = with_interpreter().await.with("workbench.time_s", "5");
     let host = setup
         .with_application(&["api.example.com"], Host::application())
         .start()
@@ -630,16 +626,15 @@ async fn scripts_are_ended_at_their_limits() {
         Host::application().abandoned(&tag) == 1
     })
     .await;
-    let ran = run(&project, &session, "x = bytearray(60_000_000)").await;
+    let ran = run(&project, &session, "x = bytearray(260_000_000)").await;
     assert_eq!(ran["error"], "MemoryError");
 }
 
 #[tokio::test]
 async fn scripts_wait_for_others_for_a_limited_time() {
-    let setup = with_interpreter()
+    const SCRIPTS_PER_PROJECT: usize = 4;
+    let host = with_interpreter()
         .await
-        .with("workbench.scripts_per_project", "1");
-    let host = setup
         .with_application(&["api.example.com"], Host::application())
         .start()
         .await;
@@ -649,10 +644,12 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         .await;
     let toolkit = manifest["slug"].as_str().unwrap();
     connect(&project, toolkit, "amy").await;
-    let [session, other] = [
-        create(&project, json!({ "user_id": "amy" })).await,
-        create(&project, json!({ "user_id": "amy" })).await,
-    ];
+    let mut sessions = Vec::new();
+    for _ in 0..SCRIPTS_PER_PROJECT {
+        sessions.push(create(&project, json!({ "user_id": "amy" })).await);
+    }
+    let session = sessions[0].clone();
+    let other = create(&project, json!({ "user_id": "amy" })).await;
     // The first script waits until the interpreter is loaded.
     result(&project, &session, "1").await;
     let tag = unique(6);
@@ -668,8 +665,8 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         }
     };
     let refusals = async {
-        wait_until("the script sends its request", async || {
-            !Host::application().seen(&tag).is_empty()
+        wait_until("the scripts send their requests", async || {
+            Host::application().seen(&tag).len() == SCRIPTS_PER_PROJECT
         })
         .await;
         tokio::join!(
@@ -677,8 +674,9 @@ async fn scripts_wait_for_others_for_a_limited_time() {
             send(other, "1".to_owned())
         )
     };
+    let held = sessions.iter().map(|held| send(held.clone(), code.clone()));
     let (of_session, of_project) = tokio::select! {
-        ended = send(session.clone(), code) => panic!("the script has ended: {ended:#?}"),
+        ended = futures::future::join_all(held) => panic!("the scripts have ended: {ended:#?}"),
         refused = refusals => refused,
     };
     assert_eq!(
@@ -689,7 +687,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         of_project.expect(429)["error"]["slug"],
         "Server_ProjectBusy"
     );
-    // The client has disconnected, which ends its script and frees the session.
+    // The client has disconnected, which ends its scripts and frees the session.
     assert_eq!(result(&project, &session, "1").await, "1");
 }
 

@@ -123,7 +123,6 @@ impl Setup {
         .with_variable("TMPDIR", temporary)
         .with("data", data)
         .with("listen", "127.0.0.1:0")
-        .with("limits.rate", "0")
         .with("limits.rate_per_project", "0")
         .with("limits.failed_auth", "0")
         .with("logs.wait", "true")
@@ -536,7 +535,7 @@ impl Host {
                     .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
                     // A large component is compiled concurrently with other compilers, and with the
                     // least priority.
-                    .with("sandbox.compile_wall_s", "600");
+                    .with("sandbox.compile_cpu_s", "300");
                 setup.start().await.until_exit()
             })
             .await

@@ -126,7 +126,6 @@ impl Inbox {
                 "webhooks.retry_delays_s",
                 "0.1,0.1,0.1,0.1,0.2,0.2,0.2,0.2,0.2",
             )
-            .with("webhooks.pause_s", "0")
     }
 
     /// Returns the most messages that were open at a time, of all paths and of one path.

@@ -17,10 +17,10 @@ mod work;
 
 use std::sync::{Arc, Weak};
 
+use gate::{KeyedLimit, Pacer};
 use sandbox::Sandbox;
 use store::{Collection, Store};
 
-use self::core::keyed_limit::KeyedLimit;
 pub use self::core::{
     clock::Clock,
     error::{Class, Error, ErrorInfo, Result, SHORT_WAIT},
@@ -117,7 +117,7 @@ pub struct App {
     /// The settings of outgoing webhooks.
     pub(crate) webhooks: events::WebhookSettings,
     /// The pace of messages to each endpoint, and of the actions of each project.
-    pub(crate) pacer: events::Pacer,
+    pub(crate) pacer: Pacer,
     /// The components that this server is compiling.
     pub(crate) installations: runs::Installations,
     /// The webhooks that trigger instances receive at the same time.
@@ -172,8 +172,8 @@ pub struct Parts {
     pub connections: accounts::Settings,
     /// The settings of outgoing webhooks.
     pub webhooks: events::WebhookSettings,
-    /// The settings of the sink, or `None` if it is not configured.
-    pub sink: Option<events::SinkSettings>,
+    /// The address of the sink, with the credential, or `None` if there is no sink.
+    pub sink: Option<url::Url>,
     /// The settings of trigger instances.
     pub triggers: events::triggers::Settings,
     /// The settings of tool router sessions.
@@ -196,7 +196,7 @@ impl App {
     /// be read, or if the system refuses a thread.
     pub async fn open(mut parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
         let sink = match parts.sink.take() {
-            Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
+            Some(url) => Some(Arc::new(events::sink::Sink::open(url).await?)),
             None => None,
         };
         let quotas = projects::quotas::Quotas::open(parts.quotas, &parts.store).await?;
@@ -233,7 +233,7 @@ impl App {
             verify_credential: runs::verify_credential,
             accounts: Arc::new(accounts),
             webhooks: parts.webhooks,
-            pacer: events::Pacer::default(),
+            pacer: Pacer::new(work::MAX_DEFERRAL),
             installations: runs::Installations::default(),
             receptions: events::triggers::Receptions::default(),
             sink,

@@ -1,7 +1,7 @@
 //! Table of every limit: its value, its setting, and the effect of exceeding it.
 //!
 //! The values are defined where they are enforced and are read from there. `docs/limits.md` is this
-//! table, printed; a test exercises every row of it.
+//! table, printed. Every row names the test that exercises it.
 
 mod records;
 mod rows;
@@ -19,6 +19,7 @@ request changes nothing. Every refusal uses the error envelope, with its slug an
 cannot be read: then it is a status without a body. Responses with status 429 or 503 say in `Retry-After` when to retry. A failed
 execution is a response with status 200 and `successful: false`; its kind is in `data.kind`. If a limit has a setting,
 the value in the table is the default of the setting.
+Capacity that projects [share](#shared-among-projects) has a table of its own.
 
 Each server counts requests, executions and rates for itself: several servers on one database allow a multiple of these limits.
 Files are counted for all servers together. The bytes that a project writes in a day are also counted for all servers together,
@@ -34,6 +35,8 @@ struct Row {
     /// Allowed values of the setting; empty without a setting, or if it takes any value.
     range: String,
     past: &'static str,
+    /// Source file and function of the test for this limit.
+    test: &'static str,
 }
 
 impl Row {
@@ -50,24 +53,27 @@ impl Row {
             setting,
             range,
             past,
+            test,
         } = self;
         let quote = if setting.is_empty() { "" } else { "`" };
-        format!("| {name} | {value} | {quote}{setting}{quote} | {range} | {past} |\n")
+        format!("| {name} | {value} | {quote}{setting}{quote} | {range} | {past} | `{test}` |\n")
     }
 }
 
-fn row(name: &'static str, value: impl ToString, past: &'static str) -> Row {
+fn row(name: &'static str, value: impl ToString, past: &'static str, test: &'static str) -> Row {
     Row {
         name,
         value: value.to_string(),
         setting: "",
         range: String::new(),
         past,
+        test,
     }
 }
 
-/// Function that makes the row of a limit from its name, its setting and the effect of exceeding it.
-type Set<'a> = &'a dyn Fn(&'static str, &'static str, &'static str) -> Row;
+/// Function that makes the row of a limit from its name, its setting, the effect of exceeding it and
+/// its test.
+type Set<'a> = &'a dyn Fn(&'static str, &'static str, &'static str, &'static str) -> Row;
 
 /// Makes the row of a limit that a setting changes, from the declaration of the setting.
 fn setting_row(
@@ -75,12 +81,13 @@ fn setting_row(
     name: &'static str,
     key: &'static str,
     past: &'static str,
+    test: &'static str,
 ) -> Row {
     let setting = settings.iter().find(|setting| setting.key == key);
     Row {
         setting: key,
         range: setting.map(Setting::range_text).unwrap_or_default(),
-        ..row(name, setting.map(amount).unwrap_or_default(), past)
+        ..row(name, setting.map(amount).unwrap_or_default(), past, test)
     }
 }
 
@@ -101,7 +108,7 @@ fn amount(setting: &Setting) -> String {
 /// Returns the whole page.
 pub(crate) fn page() -> String {
     let settings = config::all();
-    let set = |name, key, past| setting_row(&settings, name, key, past);
+    let set = |name, key, past, test| setting_row(&settings, name, key, past, test);
     let groups = [
         ("Requests", rows::requests(&set)),
         ("Callers", rows::callers(&set)),
@@ -117,15 +124,19 @@ pub(crate) fn page() -> String {
     ];
     let mut page = PAGE_INTRODUCTION.to_owned();
     for (group, rows) in groups {
-        page.push_str(&format!(
-            "\n## {group}\n\n| Limit | Value | Setting | Range | Past the limit |\n|---|---|---|---|---|\n"
-        ));
-        page.extend(rows.iter().map(Row::line));
+        page.push_str(&format!("\n## {group}\n"));
+        add_table(&mut page, &rows);
     }
     shared::write(&mut page);
     work::write(&mut page);
     records::write(&mut page);
     page
+}
+
+/// Adds a table to the page.
+fn add_table(page: &mut String, rows: &[Row]) {
+    page.push_str("\n| Limit | Value | Setting | Range | Past the limit | Test |\n|---|---|---|---|---|---|\n");
+    page.extend(rows.iter().map(Row::line));
 }
 
 fn size(bytes: u64) -> String {

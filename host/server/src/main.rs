@@ -137,14 +137,22 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Stop> {
-    let Loaded { config, sources } = config::load(&cli.flags)?;
-    start_logging(&config)?;
+    let Loaded {
+        config,
+        sources,
+        warnings,
+        no_color,
+    } = config::load(&cli.flags)?;
+    start_logging(&config, no_color)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     log_panics();
     // A process whose memory is private may not open it.
     sandbox::open_page_map();
     keep_memory_private();
     raise_open_files();
-    let terminal = Terminal::new(config.plain);
+    let terminal = Terminal::new(no_color);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("api")
         .enable_all()
@@ -196,10 +204,10 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 const QUIET_CRATES: &str =
     "oci_client=warn,rmcp=error,sled=warn,sqlx_postgres=error,wasmtime_wasi=info";
 
-fn start_logging(config: &Config) -> anyhow::Result<()> {
+fn start_logging(config: &Config, no_color: bool) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("{QUIET_CRATES},{}", config.log))
         .map_err(|cause| anyhow::anyhow!("the setting `log` is not valid: {cause}"))?;
-    let color = !config.plain && std::io::stderr().is_terminal();
+    let color = !no_color && std::io::stderr().is_terminal();
     // A line that cannot be written is dropped. Reporting it would go to the same broken output and
     // end the process.
     let builder = tracing_subscriber::fmt()

@@ -8,7 +8,6 @@ mod stop;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -23,14 +22,14 @@ use app::{
     lifecycle::archive,
     runs::log::Writer,
 };
-use sandbox::{Compiler, Sandbox, child::ChildLimits};
+use sandbox::{Compiler, Sandbox};
 use store::{Blobs, Bucket, BucketError, Folder, Store};
 use workbench::Shell;
 
 use self::data_directory::{COMPILED_FOLDER, make_private};
 use crate::{
     api::connected_accounts,
-    config::{Allocator, Config},
+    config::{Allocator, Config, MAX_BUSY_CALLS_PER_PROJECT, QUEUE_TIMEOUT},
     memory::return_free_memory_now,
 };
 
@@ -65,7 +64,6 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let net = net::Client::new(config.net()?)
         .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
     let account_data = connected_accounts::event_data(&config.operator_word);
-    let sink = config.sink()?;
     let sandbox = sandbox(config, &vault, net.clone()).await?;
     let model = config.model()?;
     let schema_file = SchemaFile::create_in(&config.data)
@@ -87,12 +85,12 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         files: config.files(),
         connections: config.connections(net.clone()),
         webhooks: config.webhooks(net, account_data),
-        sink,
+        sink: config.sink_url()?,
         triggers: config.triggers(),
         sessions: config.sessions(),
         trusted,
         model,
-        quotas: config.quotas(),
+        quotas: config.limits.quotas(),
         shell: Shell::new(own_program()?, config.shell()),
         tracer: tracer.unwrap_or_default(),
     };
@@ -252,25 +250,19 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
         *vault.derive("compiled components"),
         net,
     );
-    let compiling = ChildLimits {
-        cpu_seconds: wanted.compile_cpu_s,
-        wall: Duration::from_secs(wanted.compile_wall_s),
-        memory: wanted.compile_memory_mib << 20,
-    };
-    settings.compiler = Compiler::Child(own_program()?, compiling);
+    settings.compiler = Compiler::Child(own_program()?, wanted.compile_limits());
     settings.allocator = match wanted.allocator {
         Allocator::Pooling => sandbox::Allocator::Pooling,
         Allocator::OnDemand => sandbox::Allocator::OnDemand,
     };
     settings.live = wanted.live;
-    settings.live_per_tenant = wanted.live_per_project;
-    settings.busy_per_tenant = wanted.busy_per_project;
-    settings.queue = wanted.queue;
-    settings.queue_per_tenant = wanted.queue_per_project;
-    settings.queue_wait = Duration::from_millis(wanted.queue_wait_ms);
-    settings.node_memory = wanted.memory_mib << 20;
-    settings.resident_bytes = wanted.resident_mib << 20;
-    settings.guest_threads = wanted.threads.unwrap_or(settings.guest_threads);
+    settings.live_per_tenant = wanted.live_per_project();
+    settings.busy_per_tenant = MAX_BUSY_CALLS_PER_PROJECT;
+    settings.queue = wanted.queue();
+    settings.queue_per_tenant = wanted.queue_per_project();
+    settings.queue_wait = QUEUE_TIMEOUT;
+    settings.node_memory = wanted.memory_bytes();
+    settings.resident_bytes = wanted.memory_bytes();
     let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings))
         .await
         .context("cannot open the sandbox")?;

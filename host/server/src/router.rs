@@ -41,8 +41,6 @@ pub(crate) fn router(server: Arc<Server>, mcp_state: Arc<mcp::State>) -> Router 
         permission,
         deadline: Deadline::OfItsOwn,
         max_body: MaxBody::Execute,
-        is_run: true,
-        cancels_by_disconnecting: Some(mcp::cancels_by_disconnecting),
         ignores_idempotency_key: true,
         ..Operation::default()
     };

@@ -58,21 +58,16 @@ fn with_key(project: &Client) -> String {
 
 #[tokio::test]
 async fn slow_bodies_hold_no_place() {
-    let host = patient()
-        .with("limits.in_flight", "2")
-        .with("limits.in_flight_per_project", "1")
-        .with("limits.in_flight_wait_ms", "2000")
-        .with("limits.bodies_per_address", "20")
-        .with("limits.bodies_per_project", "10")
-        .start()
-        .await;
+    const BODIES_PER_ADDRESS: usize = 128;
+    const BODIES_PER_PROJECT: usize = 64;
+    let host = patient().with("limits.in_flight", "64").start().await;
     let (slow, other) = (host.new_project().await, host.new_project().await);
     let (strangers, callers) = (FuturesUnordered::new(), FuturesUnordered::new());
-    for number in 0..24 {
+    for number in 0..BODIES_PER_ADDRESS + 4 {
         strangers.push(Box::pin(to_the_end(
             unfinished(&host, 2, "/api_key_revocation", "").await,
         )));
-        if number < 14 {
+        if number < BODIES_PER_PROJECT + 4 {
             let once = if number % 2 == 0 {
                 String::new()
             } else {
@@ -122,11 +117,7 @@ async fn slow_bodies_hold_no_place() {
 
 #[tokio::test]
 async fn health_needs_no_place() {
-    let host = Setup::new()
-        .with("limits.in_flight", "1")
-        .with("limits.in_flight_wait_ms", "1")
-        .start()
-        .await;
+    let host = Setup::new().with("limits.in_flight", "1").start().await;
     let (sleeps, project) = (sleeper(&host, 250_000).await, host.as_project());
     let other = host.new_project().await;
     let held = sleeping(&project, &sleeps);
@@ -168,11 +159,7 @@ async fn link_token_is_judged_before_its_body() {
 
 #[tokio::test]
 async fn trickling_body_is_cut() {
-    let host = Setup::new()
-        .with("limits.body_s", "300")
-        .with("limits.deadline_s", "300")
-        .start()
-        .await;
+    let host = Setup::new().with("limits.deadline_s", "300").start().await;
     let project = host.as_project();
     let cut = to_the_end(unfinished(&host, 1, "/auth_configs", &with_key(&project)).await).await;
     assert!(
@@ -184,7 +171,7 @@ async fn trickling_body_is_cut() {
 
 #[tokio::test]
 async fn arriving_bodies_share_their_memory() {
-    let host = patient().with("limits.bodies_mib", "1").start().await;
+    let host = patient().with("sandbox.memory_mib", "4").start().await;
     let projects = [
         host.new_project().await,
         host.new_project().await,
@@ -267,7 +254,6 @@ async fn with_idempotency_key(host: &Host, project: &Client) -> String {
 fn patient() -> Setup {
     Setup::new()
         .with("limits.min_rate_kib", "0")
-        .with("limits.body_s", "300")
         .with("limits.deadline_s", "300")
 }
 
@@ -287,11 +273,7 @@ async fn refused_rate_comes_before_the_body() {
 
 #[tokio::test]
 async fn busy_project_is_refused_before_the_body() {
-    let host = patient()
-        .with("limits.in_flight_per_project", "1")
-        .with("limits.in_flight_wait_ms", "1")
-        .start()
-        .await;
+    let host = patient().with("limits.in_flight", "2").start().await;
     let (sleeps, project) = (sleeper(&host, 250_000).await, host.new_project().await);
     let asked = async {
         wait_until("the project's place is taken", async || {
@@ -322,8 +304,7 @@ fn target(host: &Host, method: &str, link: &str) -> String {
 #[tokio::test]
 async fn one_project_leaves_transfers_to_others() {
     let host = Setup::new()
-        .with("files.transfers", "2")
-        .with("files.transfers_per_project", "1")
+        .with("sandbox.live", "64")
         .with("files.transfer_s", "8")
         .with("limits.min_rate_kib", "0")
         .start()
@@ -366,11 +347,7 @@ async fn one_project_leaves_transfers_to_others() {
 
 #[tokio::test]
 async fn unread_answer_ends_its_connection() {
-    let host = Setup::new()
-        .with("files.transfers", "1")
-        .with("files.transfers_per_project", "1")
-        .start()
-        .await;
+    let host = Setup::new().with("sandbox.live", "32").start().await;
     let (slug, project, bytes) = (
         copier(&host).await,
         host.new_project().await,
@@ -476,7 +453,7 @@ async fn trusted_proxies_name_the_client() {
     let host = Setup::new()
         .with("net.trusted_proxies", "127.0.0.1,10.0.0.0/8")
         .with("limits.failed_auth", "3")
-        .with("limits.connections_per_address", "2")
+        .with("limits.connections", "32")
         .start()
         .await;
     let project = host.as_project();

@@ -34,7 +34,7 @@ async fn record(project: &Client, ran: &Answer) -> Answer {
 async fn records_that_wait_are_bounded_in_bytes() {
     let setup = Setup::embedded()
         .with("logs.wait", "false")
-        .with("logs.buffer_mib", "2");
+        .with("sandbox.memory_mib", "64");
     let Some(disk) = LimitedDisk::below(&setup, 96) else {
         eprintln!("no small disk can be made here; the room of a record is tested beside it");
         return;
@@ -58,7 +58,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
             break answer;
         }
         ran += 1;
-        assert!(ran < 96, "each of these records takes 120 KiB of 2 MiB");
+        assert!(ran < 256, "each of these records takes 120 KiB of 16 MiB");
     };
     assert_refused(
         "Records that wait to be written",
@@ -72,7 +72,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
     })
     .await;
     let listed = project
-        .post(LOGS_PATH, &json!({ "limit": 100 }))
+        .post(LOGS_PATH, &json!({ "limit": 1_000 }))
         .await
         .expect(200);
     assert_eq!(
@@ -84,7 +84,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
 
 #[tokio::test]
 async fn records_past_a_projects_quota_keep_no_payload() {
-    let host = Setup::new().with("logs.quota_mib", "1").start().await;
+    let host = Setup::new().with("limits.records_mib", "1").start().await;
     let (project, tool) = (host.as_project(), given::echo(&host).await);
     let first = run(&project, &tool, 60 << 10).await.expect(200);
     for _ in 0..8 {
@@ -103,7 +103,7 @@ async fn records_past_a_projects_quota_keep_no_payload() {
             record["data"]["log"][0]["message"]
                 .as_str()
                 .unwrap()
-                .contains("logs.quota_mib"),
+                .contains("limits.records_mib"),
             "{record:#?}"
         );
         assert_eq!(record["status"], "success", "{record:#?}");
@@ -126,7 +126,7 @@ async fn records_past_a_projects_quota_keep_no_payload() {
 
 #[tokio::test]
 async fn no_tool_runs_past_twice_the_log_quota() {
-    let host = Setup::new().with("logs.quota_mib", "1").start().await;
+    let host = Setup::new().with("limits.records_mib", "1").start().await;
     let (project, tool) = (host.as_project(), given::echo(&host).await);
     let run_many = async |bytes: usize| {
         let runs = join_all((0..40).map(|_| run(&project, &tool, bytes))).await;
@@ -298,7 +298,7 @@ async fn credentials_and_values_are_limited_in_size() {
 
 #[tokio::test]
 async fn answers_past_a_projects_quota_are_not_kept() {
-    let host = Setup::new().with("limits.answers_mib", "1").start().await;
+    let host = Setup::new().with("limits.records_mib", "8").start().await;
     let path = format!("/tools/execute/{}", given::echo(&host).await);
     let ask = async |project: &Client, key: &str| {
         let body = json!({ "version": "latest", "arguments": { "a": "x".repeat(600 << 10) } });
@@ -338,7 +338,7 @@ async fn answers_past_a_projects_quota_are_not_kept() {
 
 #[tokio::test]
 async fn events_past_a_projects_quota_are_refused() {
-    let host = Setup::new().with("events.quota_mib", "1").start().await;
+    let host = Setup::new().with("limits.records_mib", "2").start().await;
     let body = json!({ "data": { "filler": "x".repeat(600 << 10) } });
     let (project, neighbor) = (host.as_project(), host.new_project().await);
     let path = format!("{}/test", given::subscribe(&project).await);
@@ -348,7 +348,7 @@ async fn events_past_a_projects_quota_are_refused() {
         let refused = project.post(&path, &body).await;
         assert_refused("Test events", &refused, 507, "Event_QuotaExceeded");
         let fix = refused["error"]["suggested_fix"].as_str().unwrap();
-        assert!(fix.contains("`events.quota_mib`"), "{fix}");
+        assert!(fix.contains("`limits.records_mib`"), "{fix}");
     };
     assert_no_room(&project).await;
     neighbor.post(&neighbors, &body).await.expect(201);
@@ -455,8 +455,7 @@ async fn one_project_cannot_hold_the_whole_model() {
         )
         .with("llm.model", "small-one")
         .with("llm.timeout_s", "2")
-        .with("llm.at_once", "4")
-        .with("llm.at_once_per_project", "3")
+        .with("sandbox.live", "192")
         .start()
         .await;
     let path = format!("/tools/execute/{}", given::echo(&host).await);

@@ -196,7 +196,6 @@ async fn media_types_of_answers_show_no_secret() {
 async fn disconnected_caller_frees_its_concurrency_slot() {
     let host = given::with_application()
         .with("sandbox.live", "1")
-        .with("sandbox.live_per_project", "1")
         .start()
         .await;
     let spin = Guest {

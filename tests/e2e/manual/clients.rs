@@ -52,7 +52,6 @@ async fn calls_of_clients_page_work() {
     let host = Setup::new()
         .with("operator_word", "composio")
         .with("sandbox.compile_cpu_s", "600")
-        .with("sandbox.compile_wall_s", "600")
         .with("toolkits", toolkits.path().to_str().unwrap())
         .with("net.rewrite", github().await)
         .start()

@@ -24,7 +24,6 @@ status -H 'webhook-timestamp: 1000' -H "webhook-signature: v1,$(signature 1000)"
 async fn receivers_of_events_page_check_signatures() {
     let folder = tempfile::tempdir().unwrap();
     let host = Setup::new()
-        .with("webhooks.loopback_http", "true")
         .with("webhooks.retry_delays_s", "1,1,1,1,1,1")
         .with("net.allow", "127.0.0.1/32")
         .start()

@@ -248,7 +248,7 @@ async fn newcomers_event_is_delivered_while_others_hold_all() {
         "/newcomer" => Reply::Status(200),
         _ => Reply::Hanging,
     });
-    let host = inbox.setup().with("webhooks.concurrency", "16");
+    let host = inbox.setup().with("sandbox.live", "32");
     let host = host.start().await;
     let send = async |project: &Client, path: &str, events: usize| {
         let url = format!("{INBOX_ORIGIN}{path}");

@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use gate::KeyedLimit;
 use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
 use serde_json::Value;
@@ -24,7 +25,6 @@ use crate::{
     catalog::{LATEST, Release},
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
-        keyed_limit::KeyedLimit,
         vault::{SealContext, Vault},
     },
     work::Claims,

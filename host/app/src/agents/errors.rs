@@ -132,7 +132,7 @@ crate::error_table! { pub table:
     /// The project has kept too many bytes of runs of recipes in a day.
     RECIPE_RUNS_FULL = recipe_runs_full(): StorageFull, 4356, "ToolRouterV2_RecipeRunsFull",
         "the runs of recipes of the project have kept as many bytes as they may in a day",
-        "retry in some hours, return less as the output of recipes, or ask the operator to raise `limits.recipe_runs_mib`";
+        "retry in some hours, return less as the output of recipes, or ask the operator to raise `limits.records_mib`";
     /// The session could not run the stored steps without asking, or another one with other limits has stored the
     /// script, and it may not replace or delete them.
     RECIPE_PROTECTED = recipe_protected(slug: impl Display, problems: impl Into<Problems>): Forbidden, 4357, "ToolRouterV2_RecipeProtected",

@@ -14,13 +14,11 @@ use std::{
     time::Duration,
 };
 
+use gate::{Capacity, Gate, Permit, Queue, Shares};
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-use crate::{
-    Result,
-    core::{errors, keyed_limit::KeyedLimit},
-};
+use crate::{Result, core::errors};
 
 /// Maximum size of a body whose work is done by the thread of its request, in bytes.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -28,10 +26,14 @@ pub const MAX_INLINE_BYTES: usize = 64 << 10;
 const SCANNED_PER_PARSED_BYTE: usize = 8;
 /// Maximum size of a body that the thread of its request copies or hashes, in bytes.
 pub const MAX_INLINE_SCAN_BYTES: usize = SCANNED_PER_PARSED_BYTE * MAX_INLINE_BYTES;
-/// Maximum number of larger bodies that are worked on at the same time: the number of threads.
-pub const MAX_LARGE_BODIES: usize = 4;
-/// Maximum number of larger bodies of one project that are worked on at the same time.
-pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
+/// Shares of projects in the larger bodies that are worked on at the same time. The total is the
+/// number of threads.
+pub const LARGE_BODY_SHARES: Shares = Shares {
+    total: 4,
+    reserve: 0,
+    base: 1,
+    cap: 2,
+};
 /// Niceness of the threads, which lowers their priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
 /// Time without work after which a thread is tidied.
@@ -39,11 +41,10 @@ const IDLE_TIME: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads for work on large bodies, and the turns on them.
+/// The threads for work on large bodies, and the permits to use them.
 pub struct LargeWork {
     jobs: mpsc::Sender<Job>,
-    all: Arc<Semaphore>,
-    projects: KeyedLimit<Arc<str>>,
+    permits: Gate<Arc<str>>,
 }
 
 impl LargeWork {
@@ -52,7 +53,7 @@ impl LargeWork {
     pub fn start(tidy: fn()) -> io::Result<Self> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..MAX_LARGE_BODIES {
+        for _ in 0..LARGE_BODY_SHARES.total {
             let waiting = waiting.clone();
             thread::Builder::new()
                 .name("large-work".to_owned())
@@ -65,8 +66,7 @@ impl LargeWork {
         }
         Ok(Self {
             jobs,
-            all: Arc::new(Semaphore::new(MAX_LARGE_BODIES)),
-            projects: KeyedLimit::new(MAX_LARGE_BODIES_PER_PROJECT),
+            permits: Gate::new(LARGE_BODY_SHARES),
         })
     }
 
@@ -103,12 +103,12 @@ impl LargeWork {
         project: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let turn = self.turn(project).await.ok_or_else(ended)?;
+        let permit = self.permit(project).await?;
         let (done, result) = oneshot::channel::<thread::Result<T>>();
         // The thread releases the permit, because the request may be gone before the work is done.
         let job: Job = Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
-            drop(turn);
+            drop(permit);
             // The receiver is gone if the request has ended.
             let _ = done.send(outcome);
         });
@@ -117,13 +117,12 @@ impl LargeWork {
         outcome.map_err(|_| errors::internal("the work on a large body panicked"))
     }
 
-    /// Waits for a permit of the project and one of all projects. Permits are granted in the order
-    /// of arrival, and no project waits with more bodies than it may work on, so a project waits
-    /// for few turns of each other.
-    async fn turn(&self, project: &Arc<str>) -> Option<[OwnedSemaphorePermit; 2]> {
-        let of_project = self.projects.acquire(project).await?;
-        let of_all = self.all.clone().acquire_owned().await.ok()?;
-        Some([of_project, of_all])
+    /// Waits for a permit, for as long as the caller does.
+    async fn permit(&self, project: &Arc<str>) -> Result<Permit<Arc<str>>> {
+        let permit = self.permits.acquire(project, Queue::time(Duration::MAX));
+        permit
+            .await
+            .map_err(|busy| errors::busy(Capacity::Calls, busy))
     }
 }
 

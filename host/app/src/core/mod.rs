@@ -1,7 +1,7 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! concurrency limits by key, escaping of invisible characters, misspelled names, caches of what was
-//! read, the threads for work on large bodies, and the shares of projects in the processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
-//! part of.
+//! escaping of invisible characters, misspelled names, caches of what was read, the threads for work
+//! on large bodies, and the shares of projects in the processors. This module imports no other module
+//! of the crate except the [`App`](crate::App) that it is part of.
 
 mod class;
 pub mod clock;
@@ -9,7 +9,6 @@ pub(crate) mod error;
 pub mod errors;
 pub mod ids;
 pub mod json;
-pub mod keyed_limit;
 pub(crate) mod large_pages;
 pub mod large_work;
 pub mod mapping;

@@ -29,7 +29,7 @@ crate::error_table! { pub table:
     /// The project has stored as many bytes of events as it may in a day. Nothing was stored.
     EVENTS_FULL = events_full(): StorageFull, 2806, "Event_QuotaExceeded",
         "the event would exceed the quota for all events of the project in a day",
-        "retry after some hours, or ask the operator to raise `events.quota_mib`";
+        "retry after some hours, or ask the operator to raise `limits.records_mib`";
 
     /// The webhook endpoint does not exist in the project.
     ENDPOINT_NOT_FOUND = endpoint_not_found(id: impl Display): NotFound, 2821, "Webhook_EndpointNotFound",
@@ -83,7 +83,7 @@ crate::error_table! { pub table:
     /// The project has as many trigger instances as it may have.
     TOO_MANY_INSTANCES = too_many_instances(most: u64): Unprocessable, 2915, "TriggerInstance_TooMany",
         "the project has {most} trigger instances, which is the most",
-        "delete instances, or ask the operator to raise `triggers.max_per_project`";
+        "delete instances, or ask the operator to raise `limits.accounts_per_project`";
     /// The trigger instance is disabled.
     INSTANCE_DISABLED = instance_disabled(id: impl Display): Conflict, 2916, "TriggerInstance_Disabled",
         "trigger instance {id} is disabled",

@@ -15,7 +15,6 @@ pub mod ingress;
 mod message;
 pub(crate) mod ordering;
 pub(crate) mod outbox;
-mod pacing;
 mod retention;
 pub mod sending;
 mod signing;
@@ -33,14 +32,9 @@ use crate::accounts::AccountView;
 
 pub(crate) use self::{
     account_expiry::ExpiryEvents,
-    pacing::Pacer,
     retention::{RETENTION_INTERVAL, erase_old},
 };
-pub use self::{
-    message::message_id,
-    sink::{SINK_SHARES, SinkSettings},
-    test_event::send_test_event,
-};
+pub use self::{message::message_id, sink::SINK_SHARES, test_event::send_test_event};
 
 /// Function that writes an account as the API shows it, as JSON.
 pub type AccountData = Arc<dyn Fn(AccountView) -> serde_json::Result<Vec<u8>> + Send + Sync>;
@@ -56,8 +50,6 @@ pub struct WebhookSettings {
     pub account_data: AccountData,
     /// Name of the header with the version of a message.
     pub version_header: String,
-    /// True if `http` URLs of loopback addresses are accepted.
-    pub allows_http: bool,
     /// Time for which messages also carry the signature of a replaced secret.
     pub secret_overlap: Duration,
     /// Delays before the second attempt of a delivery and before each further one.

@@ -13,7 +13,7 @@ use super::{
     errors,
     event::{Event, NewEvent},
     ordering::Lanes,
-    sink::Sink,
+    sink::{self, Sink},
     subscriptions::Subscription,
     triggers::actions,
 };
@@ -184,8 +184,8 @@ async fn insert(
     let id = event.id.to_string();
     let stored = Event::seal(vault, owner, &id, event, batch.now).await?;
     let mut batch = batch.insert(owner, &id, &stored);
-    if let Some(sink) = sink {
-        batch = sink.add(batch, owner, &id, event.kind);
+    if sink.is_some() {
+        batch = sink::add(batch, owner, &id);
     }
     for subscription in subscriptions {
         let to = SubscriptionId::parse(&subscription.id)?;

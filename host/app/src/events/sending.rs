@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use gate::Shares;
+use gate::{PacedPermit, Shares};
 use net::{
     Body, HeaderMap, Limits, Method, Request,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
@@ -25,9 +25,7 @@ use super::{
     delivery::{Attempt, Delivery, StoredAttempt},
     errors,
     event::{Event, MessageVersion},
-    message, ordering,
-    pacing::Permit,
-    signing,
+    message, ordering, signing,
     subscription_disabling::disable,
     subscriptions::{self, DisableReason, Endpoint, Subscription},
 };
@@ -54,7 +52,7 @@ const DELIVERY_BASE_DIVISOR: u64 = 16;
 const FAILURES_BEFORE_FAILING: u32 = 3;
 
 /// Returns the queue of deliveries.
-pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Permit> {
+pub(crate) fn queue(app: &App) -> Queue<Delivery, App, PacedPermit> {
     Queue {
         name: "webhook_deliveries",
         shares: delivery_shares(app.webhooks.concurrency),
@@ -63,8 +61,8 @@ pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Permit> {
         retry_delay,
         admission: Admission {
             key: |delivery| permit_key(&delivery.body),
-            acquire: |app, key, now| app.pacer.acquire(key, now),
-            retry_at: Some(|app, key, now| app.pacer.retry_at(key, now)),
+            acquire: |app, key, now| app.pacer.acquire(key, now.0),
+            retry_at: Some(|app, key, now| Time(app.pacer.retry_at(key, now.0))),
         },
         work: |app: &App, claim, permit| Box::pin(send(app, claim, permit)),
     }
@@ -100,7 +98,7 @@ enum Outcome {
 }
 
 /// Makes the next attempt of a delivery.
-async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut permit: Permit) -> Result<Next> {
+async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut permit: PacedPermit) -> Result<Next> {
     if ordering::wait(app, &claim).await? {
         return Ok(Next::Ended);
     }
@@ -155,7 +153,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut permit: Permit) -> Res
             .await
         }
         Outcome::Failed { retry_after } => {
-            let failures = permit.failed(now, app.webhooks.pause);
+            let failures = permit.failed(now.0, app.webhooks.pause);
             if !elsewhere {
                 note_failure(app, failures, subscription, now).await?;
             }

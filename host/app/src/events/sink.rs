@@ -21,7 +21,7 @@ use url::Url;
 
 use super::{
     errors,
-    event::{Event, EventKind, MessageVersion},
+    event::{Event, MessageVersion},
     message,
 };
 use crate::{
@@ -54,20 +54,8 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// First part of the subjects of messages.
 const SUBJECT_PREFIX: &str = "toolhost";
 
-/// Settings of the sink.
-#[derive(Debug)]
-pub struct SinkSettings {
-    /// Address of the server, with the credential.
-    pub url: Url,
-    /// Kinds of events that it gets; empty for every kind.
-    pub events: Vec<EventKind>,
-}
-
 /// The connection to the sink.
-pub(crate) struct Sink {
-    client: Client,
-    events: Vec<EventKind>,
-}
+pub(crate) struct Sink(Client);
 
 /// A message for the sink, as stored under the id of its event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,10 +75,9 @@ impl Claimable for SinkMessage {
 }
 
 impl Sink {
-    /// Connects to the sink in the background and retries with backoff. Fails only if the
-    /// address cannot be used.
-    pub(crate) async fn open(settings: SinkSettings) -> Result<Self> {
-        let SinkSettings { mut url, events } = settings;
+    /// Connects to the sink in the background and retries with backoff. The address contains the
+    /// credential. Fails only if it cannot be used.
+    pub(crate) async fn open(mut url: Url) -> Result<Self> {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let user = decoded(url.username());
         let password = url.password().map(decoded);
@@ -113,16 +100,7 @@ impl Sink {
         let connected = options.connect(address).await;
         let client =
             connected.map_err(|cause| errors::unavailable(format_args!("the sink: {cause}")))?;
-        Ok(Self { client, events })
-    }
-
-    /// Adds the message of an event to the batch of the event, if the sink wants its kind.
-    pub(super) fn add(&self, batch: Batch, project: &str, id: &str, kind: EventKind) -> Batch {
-        if !(self.events.is_empty() || self.events.contains(&kind)) {
-            return batch;
-        }
-        let work = WorkState::due_at(batch.now);
-        batch.insert(project, id, &SinkMessage { work })
+        Ok(Self(client))
     }
 
     /// Publishes a message once the sink is connected, and waits until it is stored there.
@@ -133,7 +111,7 @@ impl Sink {
         body: Bytes,
     ) -> std::result::Result<(), Failure> {
         // The client would keep the message of an attempt that has ended, and publish it later.
-        while self.client.connection_state() != State::Connected {
+        while self.0.connection_state() != State::Connected {
             sleep(CONNECTION_CHECK_INTERVAL).await;
         }
         let mut headers = HeaderMap::new();
@@ -142,7 +120,7 @@ impl Sink {
             .headers(headers)
             .payload(body)
             .timeout(Some(ACKNOWLEDGMENT_TIMEOUT));
-        let response = self.client.send_request(subject.clone(), request).await;
+        let response = self.0.send_request(subject.clone(), request).await;
         let response = response.map_err(|cause| match cause.kind() {
             RequestErrorKind::MaxPayloadExceeded => Failure::TooLarge,
             RequestErrorKind::NoResponders => {
@@ -176,6 +154,12 @@ enum Failure {
     TooLarge,
     #[error("{0}")]
     Other(String),
+}
+
+/// Adds the message of an event for the sink to the batch of the event.
+pub(super) fn add(batch: Batch, project: &str, id: &str) -> Batch {
+    let work = WorkState::due_at(batch.now);
+    batch.insert(project, id, &SinkMessage { work })
 }
 
 /// Returns the queue of messages for the sink.

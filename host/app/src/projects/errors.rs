@@ -24,9 +24,9 @@ crate::error_table! { pub table:
         "remove the member first, or use another email address";
 
     /// The project has as many records of a kind as it may have.
-    TOO_MANY_RECORDS = too_many_records(what: &str, most: u64, setting: &str): StorageFull, 706, "Project_TooManyRecords",
-        "the project may have at most {most} {what} (`{setting}`), and has as many",
-        "delete those that are not needed any more, or ask the operator to raise the setting that the message names";
+    TOO_MANY_RECORDS = too_many_records(what: &str, most: u64): StorageFull, 706, "Project_TooManyRecords",
+        "the project may have at most {most} {what}, and has as many",
+        "delete those that are not needed any more, or ask the operator to raise `limits.accounts_per_project`";
     /// The project has added too many bytes of records in a day.
     RECORDS_FULL = records_full(): StorageFull, 707, "Project_RecordQuotaExceeded",
         "the project has added as many bytes of records as it may in a day",
@@ -63,5 +63,5 @@ crate::error_table! { pub table:
     /// The request was done, but its response was not kept.
     IDEMPOTENCY_RESPONSE_GONE = idempotency_response_gone(): Conflict, 10426, "Idempotency_AnswerGone",
         "the request with this idempotency key was done, and its response was not stored",
-        "check the effect of the first request; the server does not store responses above 1 MiB, responses beyond `limits.answers_mib` per day, and responses of tools for the key of a member or for a project that stores no data";
+        "check the effect of the first request; the server does not store responses above 1 MiB, responses beyond an eighth of `limits.records_mib` per day, and responses of tools for the key of a member or for a project that stores no data";
 }

@@ -41,35 +41,15 @@ pub(crate) enum RecordKind {
 }
 
 impl RecordLimits {
-    /// Returns the limit, the name of the records in the plural, and the setting.
-    fn of_kind(&self, kind: RecordKind) -> (u64, &'static str, &'static str) {
+    /// Returns the limit, and the name of the records in the plural.
+    fn of_kind(&self, kind: RecordKind) -> (u64, &'static str) {
         match kind {
-            RecordKind::Account => (
-                self.accounts,
-                "connected accounts",
-                "limits.accounts_per_project",
-            ),
-            RecordKind::AuthConfig => (
-                self.auth_configs,
-                "auth configs",
-                "limits.auth_configs_per_project",
-            ),
-            RecordKind::Session => (
-                self.sessions,
-                "tool router sessions",
-                "limits.sessions_per_project",
-            ),
-            RecordKind::McpServer => (
-                self.mcp_servers,
-                "MCP servers",
-                "limits.mcp_servers_per_project",
-            ),
-            RecordKind::McpInstance => (
-                self.mcp_instances,
-                "instances of MCP servers",
-                "limits.mcp_instances_per_project",
-            ),
-            RecordKind::Recipe => (self.recipes, "recipes", "limits.recipes_per_project"),
+            RecordKind::Account => (self.accounts, "connected accounts"),
+            RecordKind::AuthConfig => (self.auth_configs, "auth configs"),
+            RecordKind::Session => (self.sessions, "tool router sessions"),
+            RecordKind::McpServer => (self.mcp_servers, "MCP servers"),
+            RecordKind::McpInstance => (self.mcp_instances, "instances of MCP servers"),
+            RecordKind::Recipe => (self.recipes, "recipes"),
         }
     }
 }
@@ -84,11 +64,11 @@ pub(crate) async fn admit(
     if app.quotas.use_grant(project, kind) {
         return Ok(());
     }
-    let (most, name, setting) = app.quotas.record_limits().of_kind(kind);
+    let (most, name) = app.quotas.record_limits().of_kind(kind);
     let all = Query::for_project(project.as_str()).page(0, 0);
     let count = app.store.rows(collection, &all).await?.total;
     if count >= most {
-        return Err(errors::too_many_records(name, most, setting));
+        return Err(errors::too_many_records(name, most));
     }
     app.quotas
         .grant(project, kind, (most - count) / GRANT_DIVISOR);

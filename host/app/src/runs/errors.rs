@@ -42,10 +42,10 @@ crate::error_table! { pub table:
         "list the logs of the project";
     /// The project has written too much into the execution log in a day. Nothing ran.
     LOG_FULL = log_full(): StorageFull, 803, "Log_QuotaExceeded",
-        "the executions of the project have written twice as much into the log as `logs.quota_mib` permits in a day",
-        "retry in some hours, or ask the operator to raise `logs.quota_mib`";
+        "the executions of the project have written twice as much into the log as `limits.records_mib` permits in a day",
+        "retry in some hours, or ask the operator to raise `limits.records_mib`";
     /// The execution lacks a cassette.
     NO_CASSETTE = no_cassette(id: impl Display): NotFound, 802, "Log_NoCassette",
         "log {id} has no cassette",
-        "the setting `logs.cassettes` selects the executions that are recorded, up to `logs.cassette_kib`, for projects that store data";
+        "the setting `logs.cassettes` selects the executions that are recorded, up to 256 KiB, for projects that store data";
 }

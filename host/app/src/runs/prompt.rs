@@ -9,24 +9,25 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use gate::Capacity;
+use gate::{Capacity, Gate, Shares};
 use net::{
     Body, HeaderMap, Limits, Method, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use crate::{
     App, Result,
     catalog::{Accepted, Tool},
-    core::keyed_limit::KeyedLimit,
     projects::Project,
     runs::errors,
 };
 
+/// Part of all prompts that a project takes whenever they are free.
+const PROMPT_BASE_DIVISOR: u64 = 16;
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
 pub const MAX_PROMPT_CHARS: usize = 16_384;
 /// Maximum size of the endpoint's response, in bytes.
@@ -64,8 +65,14 @@ pub struct Settings {
 /// A language model.
 pub(crate) struct Model {
     settings: Settings,
-    permits: Semaphore,
-    projects: KeyedLimit<Arc<str>>,
+    permits: Gate<Arc<str>>,
+}
+
+/// Returns the shares of projects in a number of prompts, of which one project has at most
+/// `per_project`.
+#[must_use]
+pub const fn prompt_shares(prompts: usize, per_project: usize) -> Shares {
+    Shares::new(prompts as u64, PROMPT_BASE_DIVISOR, per_project as u64)
 }
 
 /// A prompt to convert to arguments.
@@ -121,9 +128,9 @@ struct Usage {
 
 impl Model {
     pub(crate) fn new(settings: Settings) -> Self {
+        let shares = prompt_shares(settings.max_concurrent, settings.max_concurrent_per_project);
         Self {
-            permits: Semaphore::new(settings.max_concurrent),
-            projects: KeyedLimit::new(settings.max_concurrent_per_project),
+            permits: Gate::new(shares),
             settings,
         }
     }
@@ -139,12 +146,8 @@ pub(super) async fn to_arguments(
 ) -> Result<(Bytes, Tokens)> {
     let model = app.model.as_ref().ok_or_else(errors::prompt_unavailable)?;
     check(prompt)?;
-    let project_permit = model.projects.try_acquire(&project.tenant);
-    let _project_permit = project_permit.ok_or_else(|| errors::project_busy(Capacity::Prompts))?;
-    let _permit = model
-        .permits
-        .try_acquire()
-        .map_err(|_| errors::node_busy(Capacity::Prompts))?;
+    let permit = model.permits.try_acquire(&project.tenant);
+    let _permit = permit.map_err(|busy| errors::busy(Capacity::Prompts, busy))?;
     let limit = model.settings.timeout;
     match timeout(limit, find_arguments(app, project, model, tool, prompt)).await {
         Ok(done) => done,
@@ -217,7 +220,7 @@ async fn find_arguments(
             Err(found) => problems = found,
         }
         if choice.finish_reason.as_deref() == Some("length") {
-            problems.push("the output was cut off by `llm.max_tokens`".into());
+            problems.push("the output was cut off after the maximum of tokens".into());
         }
     }
     tracing::debug!(?tokens, tool = %tool.slug, "a language model found no valid arguments");

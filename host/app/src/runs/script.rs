@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use gate::Capacity;
+use gate::{Capacity, KeyedLimit};
 use sandbox::{ProgramLimits, Sandbox, StoredFile};
 use tokio::time::timeout;
 use workbench::{Finished, Session, Workbench};
@@ -14,10 +14,7 @@ use workbench::{Finished, Session, Workbench};
 use super::{errors, run};
 use crate::{
     App, Result,
-    core::{
-        ids::{ProjectId, random_text},
-        keyed_limit::KeyedLimit,
-    },
+    core::ids::{ProjectId, random_text},
     projects::Project,
 };
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use gate::{Busy, Capacity, Pool, Shares};
+use gate::{Busy, ByteCapacity, Capacity, Shares};
 use wasmtime::{ResourceLimiter, Result};
 
 use super::meter::Meter;
@@ -28,7 +28,7 @@ const START_DIVISOR: u64 = 4;
 /// Memory of the node for everything that executions hold. Tenants share it.
 #[derive(Clone)]
 pub(crate) struct NodeMemory {
-    pool: Pool<Arc<str>>,
+    capacity: ByteCapacity<Arc<str>>,
     start_bytes: u64,
 }
 
@@ -62,13 +62,13 @@ impl NodeMemory {
     pub(crate) fn new(total: u64) -> Self {
         let shares = memory_shares(total);
         Self {
-            pool: Pool::new(shares),
+            capacity: ByteCapacity::new(shares),
             start_bytes: MAX_START_BYTES.min(shares.base / START_DIVISOR),
         }
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.pool.used()
+        self.capacity.used()
     }
 
     /// Checks that a tenant may have the memory with which a call starts.
@@ -76,14 +76,14 @@ impl NodeMemory {
     /// # Errors
     /// Returns the refusal if it may not.
     pub(crate) fn check_start(&self, tenant: &Arc<str>) -> Result<(), Refusal> {
-        match self.pool.refusal(tenant, self.start_bytes) {
+        match self.capacity.refusal(tenant, self.start_bytes) {
             Some(busy) => Err(Refusal::busy(Capacity::Memory, busy)),
             None => Ok(()),
         }
     }
 
     pub(crate) fn reserve(&self, tenant: &Arc<str>) -> Reservation {
-        self.pool.reserve(tenant)
+        self.capacity.reserve(tenant)
     }
 }
 

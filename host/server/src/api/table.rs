@@ -78,8 +78,8 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/triggers_types/{slug}", triggers_types::read).needs(Read, &[Triggers]),
 
         // executions
-        row!("/tools/execute/proxy", tools::proxy::send).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
-        row!("/tools/execute/{tool_slug}", tools::execution::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
+        row!("/tools/execute/proxy", tools::proxy::send).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data(),
+        row!("/tools/execute/{tool_slug}", tools::execution::execute).needs(Write, &[ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
         row!("/tools/execute/{tool_slug}/input", tools::arguments::generate).needs(Read, &[ToolExecution]).own_deadline().tool_data(),
         row!("/logs/tool_execution", logs::list).needs(Read, &[Observability]),
         row!("/logs/tool_execution/{id}", logs::read).needs(Read, &[Observability]),
@@ -166,9 +166,9 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tool_router/session/{session_id}/tools", tool_router::tools).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/toolkits", tool_router::list_toolkits).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/link", tool_router::link).strict().needs(Write, &[Sessions, ConnectedAccounts]),
-        row!("/tool_router/session/{session_id}/execute", tool_router::execution::execute).strict().needs(Write, &[SessionToolExecution, Sessions, ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
-        row!("/tool_router/session/{session_id}/execute_meta", tool_router::execution::execute_meta).strict().needs(Write, &[SessionToolExecution, Sessions, ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
-        row!("/tool_router/session/{session_id}/proxy_execute", tool_router::proxy::proxy_execute).strict().needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
+        row!("/tool_router/session/{session_id}/execute", tool_router::execution::execute).strict().needs(Write, &[SessionToolExecution, Sessions, ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
+        row!("/tool_router/session/{session_id}/execute_meta", tool_router::execution::execute_meta).strict().needs(Write, &[SessionToolExecution, Sessions, ToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data(),
+        row!("/tool_router/session/{session_id}/proxy_execute", tool_router::proxy::proxy_execute).strict().needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data(),
         row!("/tool_router/session/{session_id}/search", tool_router::search::search).strict().needs(Write, &[SessionToolExecution, Sessions, ToolExecution]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/items", tool_router::mounts::items).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/upload_url", tool_router::mounts::upload_url).needs(Write, &[Sessions]),

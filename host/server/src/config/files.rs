@@ -4,23 +4,20 @@ use std::time::Duration;
 
 use app::files::Settings as FileSettings;
 
-use super::{Config, mib, setting::settings};
+use super::{Config, Sandbox, mib, setting::settings};
 
 settings! {
     /// Files of projects.
     pub(crate) struct Files {
         /// One file that a client uploads or a tool creates, and all files given to one call
-        /// together.
+        /// together. A file is held in memory while it is transferred: lower it on a small machine.
         #[setting(unit = "MiB", range = 1..=1_024)] pub size_mib: u64 = 100,
-        /// Time that a file is kept.
+        /// Time that a file is kept. Change it for the space on the disk, or for rules on data.
         #[setting(unit = "days", range = 0..=36_500, zero = "forever")] pub keep_days: u32 = 30,
-        /// Files that are uploaded or downloaded by links concurrently; each is held in memory.
-        #[setting(range = 1..=1_024)] pub transfers: usize = 16,
-        /// Files of one project that are uploaded or downloaded by links concurrently.
-        #[setting(range = 1..)] pub transfers_per_project: usize = 8,
-        /// Timeout for the upload or download of a file.
+        /// Timeout for the upload or download of a file. Raise it for large files on slow lines.
         #[setting(unit = "s", range = 1..=3_600)] pub transfer_s: u64 = 600,
-        /// All files of one project together.
+        /// All files of one project together. Set it by the space on the disk and the number of
+        /// projects.
         #[setting(unit = "MiB", range = 0..=1 << 30, zero = "no limit")]
         pub quota_mib: u64 = 10_240,
     }
@@ -33,14 +30,24 @@ impl Files {
     }
 }
 
+impl Sandbox {
+    /// Returns the number of files that are transferred by links concurrently.
+    pub(crate) const fn transfers(&self) -> usize {
+        self.live_part(32)
+    }
+
+    /// Returns the number of files of one project that are transferred by links concurrently.
+    pub(crate) const fn transfers_per_project(&self) -> usize {
+        self.live_part(64)
+    }
+}
+
 impl Config {
     /// Returns the limits on files.
     pub(crate) fn files(&self) -> FileSettings {
         let Files {
             size_mib,
             keep_days,
-            transfers,
-            transfers_per_project,
             quota_mib,
             ..
         } = self.files;
@@ -48,8 +55,8 @@ impl Config {
         FileSettings {
             size: size_mib << 20,
             retention: (keep_days > 0).then_some(keep),
-            transfers,
-            transfers_per_project,
+            transfers: self.sandbox.transfers(),
+            transfers_per_project: self.sandbox.transfers_per_project(),
             transfer: self.files.transfer(),
             quota: mib(quota_mib),
         }

@@ -7,7 +7,7 @@ use app::runs::prompt::Settings as ModelSettings;
 use url::Url;
 
 use super::{
-    Config,
+    Config, Sandbox,
     setting::settings,
     sources::Problem,
     values::{List, Secret},
@@ -21,26 +21,24 @@ const RESERVED_HEADERS: [&str; 8] = [
     "expect", "upgrade",
 ];
 
+/// Tokens of a completion.
+pub(crate) const MAX_COMPLETION_TOKENS: u32 = 2_048;
+
 settings! {
     /// The language model that turns prompts into arguments.
     pub(crate) struct Llm {
         /// An endpoint of chat completions, without `/chat/completions`; it may be on this machine.
-        /// The `text` of users is sent to it.
+        /// The `text` of users is sent to it. Set it if clients send prompts.
         #[setting(example = "https://api.example.com/v1")] pub base_url: Option<Url>,
         /// The name of the model at the endpoint.
         #[setting(example = "small-model")] pub model: Option<String>,
         /// The key for the endpoint, sent as a bearer token.
         #[setting(example = "secret")] pub key: Option<Secret>,
-        /// Headers of `x-llm-gateway-headers` that are forwarded; others are left out.
+        /// Headers of `x-llm-gateway-headers` that are forwarded, for a gateway that needs them;
+        /// others are left out.
         #[setting(example = ["x-team"])] pub headers: List,
-        /// Timeout for making arguments.
+        /// Timeout for making arguments. Raise it for a slow model.
         #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 30,
-        /// Tokens of a completion.
-        #[setting(range = 1..=65_536)] pub max_tokens: u32 = 2_048,
-        /// Prompts processed concurrently.
-        #[setting(range = 1..=1_024)] pub at_once: usize = 16,
-        /// Prompts of one project processed concurrently.
-        #[setting(range = 1..=1_024)] pub at_once_per_project: usize = 8,
     }
 }
 
@@ -76,6 +74,18 @@ impl Llm {
     }
 }
 
+impl Sandbox {
+    /// Returns the number of prompts processed concurrently.
+    pub(crate) const fn prompts(&self) -> usize {
+        self.live_part(32)
+    }
+
+    /// Returns the number of prompts of one project processed concurrently.
+    pub(crate) const fn prompts_per_project(&self) -> usize {
+        self.live_part(64)
+    }
+}
+
 impl Config {
     /// Returns the language model and its HTTP client. The operator chose its address, so it may be
     /// on this machine; the client is used for nothing else.
@@ -96,9 +106,9 @@ impl Config {
             key: llm.key.as_ref().map(|key| key.expose().clone()),
             headers: headers.collect(),
             timeout: Duration::from_secs(llm.timeout_s),
-            max_tokens: llm.max_tokens,
-            max_concurrent: llm.at_once,
-            max_concurrent_per_project: llm.at_once_per_project,
+            max_tokens: MAX_COMPLETION_TOKENS,
+            max_concurrent: self.sandbox.prompts(),
+            max_concurrent_per_project: self.sandbox.prompts_per_project(),
         }))
     }
 

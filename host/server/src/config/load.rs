@@ -38,6 +38,10 @@ const OTHER_VARIABLES: [&str; 6] = [
 pub(crate) struct Loaded {
     pub config: Config,
     pub sources: Sources,
+    /// Warnings of settings that were removed.
+    pub warnings: Vec<String>,
+    /// True if the environment has `NO_COLOR`.
+    pub no_color: bool,
 }
 
 /// Reads the settings.
@@ -118,27 +122,18 @@ pub(super) fn read(
         .and_then(config::Config::try_deserialize)
         .map_err(|cause| sources.explain(cause, &settings))?;
     check_ranges(&config, &settings).map_err(|problem| sources.blame(problem))?;
-    complete(&mut config, &mut sources, &variables, flags);
-    let checked = config.check();
-    checked.map_err(|problem| sources.blame(problem))?;
-    Ok(Loaded { config, sources })
-}
-
-/// Applies `NO_COLOR` and the flags.
-fn complete(
-    config: &mut Config,
-    sources: &mut Sources,
-    variables: &HashMap<String, String>,
-    flags: &Flags,
-) {
-    let no_color = variables.get("NO_COLOR");
-    if no_color.is_some_and(|value| !value.is_empty()) && !config.plain {
-        config.plain = true;
-        sources.set_variable("plain", "NO_COLOR");
-    }
-    for (key, flag) in flags.apply(config) {
+    for (key, flag) in flags.apply(&mut config) {
         sources.set_flag(key, flag);
     }
+    let checked = config.check();
+    checked.map_err(|problem| sources.blame(problem))?;
+    let no_color = variables.get("NO_COLOR");
+    Ok(Loaded {
+        warnings: sources.warnings(),
+        no_color: no_color.is_some_and(|value| !value.is_empty()),
+        config,
+        sources,
+    })
 }
 
 /// Checks every number against the range of its setting.

@@ -3,7 +3,7 @@
 //! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
 //! `net.allow`, lists are comma-separated), else from the file (the one that `--config` names, or
 //! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so
-//! that a typing mistake does not pass as a setting. This module is the only one that reads the environment,
+//! that a typing mistake does not pass as a setting; a removed one (`removed.rs`) is a warning. This module is the only one that reads the environment,
 //! except for variables that replace arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
@@ -25,6 +25,7 @@ mod net;
 mod oauth_apps;
 mod print;
 mod publish;
+mod removed;
 mod s3;
 mod sandbox;
 mod sessions;
@@ -49,9 +50,28 @@ use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use self::{
+pub(crate) use self::{
     connections::Connections,
+    flags::Flags,
+    limits::{
+        BODIES_PER_ADDRESS, BODIES_PER_PROJECT, IN_FLIGHT_WAIT, Limits, MAX_BODY_BYTES,
+        MAX_EXECUTE_BODY_BYTES, PACE_WINDOW,
+    },
+    llm::MAX_COMPLETION_TOKENS,
+    load::{Loaded, load},
+    logs::{MAX_CASSETTE_BYTES, MAX_PAYLOAD_BYTES},
+    print::{effective, example, help, table},
+    sandbox::{Allocator, MAX_BUSY_CALLS_PER_PROJECT, QUEUE_TIMEOUT, Sandbox},
+    sessions::UnknownMembers,
+    setting::Setting,
+    sources::Sources,
+    telemetry::Collector,
+    webhooks::DELIVERIES_PER_ENDPOINT,
+    workbench::{SCRIPT_MEMORY_BYTES, SCRIPTS_PER_PROJECT, Workbench},
+};
+use self::{
     events::Events,
+    files::Files,
     keys::Keys,
     llm::Llm,
     logs::Logs,
@@ -68,28 +88,15 @@ use self::{
     telemetry::Telemetry,
     triggers::Triggers,
     values::Secret,
-    workbench::Workbench,
-};
-pub(crate) use self::{
-    files::Files,
-    flags::Flags,
-    limits::{Limits, PACE_WINDOW},
-    load::{Loaded, load},
-    mcp::OutputSchemas,
-    print::{effective, example, help, table},
-    sandbox::{Allocator, Sandbox},
-    sessions::UnknownMembers,
-    setting::Setting,
-    sources::Sources,
-    telemetry::Collector,
     webhooks::Webhooks,
 };
 
 settings! {
     /// The server.
     pub(crate) struct Config {
-        /// Data directory: the store, the components and the compiled artifacts. It is created with
-        /// mode 0700, and refused (exit code 78) when group or others have access.
+        /// Data directory: the store, the components and the compiled artifacts. Set it to a folder
+        /// on the disk that has space for them. It is created with mode 0700, and refused (exit code
+        /// 78) when group or others have access.
         pub data: PathBuf = PathBuf::from("toolhost-data"),
         /// Database of the records: `postgres://user:password@host/database`. PostgreSQL 14 or
         /// newer, which several servers may share; `sslmode` and its options are part of the
@@ -99,33 +106,35 @@ settings! {
             example = "postgres://user:password@host/database?sslmode=verify-full",
         )]
         pub store: Option<Secret>,
-        /// Bucket of components, files and other large values: `s3://bucket/prefix`.
+        /// Bucket of components, files and other large values: `s3://bucket/prefix`. Several servers
+        /// on one database need one.
         #[setting(unset = "in the data directory", example = "s3://bucket/prefix")]
         pub blobs: Option<String>,
         /// Master key file. It has mode 0600 and lies outside the data directory. **Back it up
         /// separately from the data.**
         #[setting(unset = "`<data>.key`", example = "/etc/toolhost/master.key")]
         pub key_file: Option<PathBuf>,
-        /// Address and port to listen on. Port 0 takes a free one.
+        /// Address and port to listen on. Name a public address if no proxy on this machine is in
+        /// front of the server. Port 0 takes a free one.
         pub listen: String = "127.0.0.1:8080".into(),
         /// Address under which clients and browsers reach this server, if it differs from the one
         /// listened on, for example behind a proxy. OAuth callbacks and file links use it.
         #[setting(unset = "from `listen`", example = "https://tools.example.com")]
         pub public_url: Option<Url>,
-        /// A folder of `*.wasm` components, published at each start. With an empty folder, no
-        /// toolkit of the release is published.
+        /// A folder of `*.wasm` components, published at each start, for toolkits of your own. With
+        /// an empty folder, no toolkit of the release is published.
         #[setting(unset = "those of the release that the store lacks", example = "./toolkits")]
         pub toolkits: Option<PathBuf>,
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
         /// carry another word: 1 to 32 lower-case letters and digits.
         pub operator_word: String = "service".into(),
         /// Filter of the log, in the syntax of `tracing-subscriber`'s `EnvFilter`. `info` adds a line
-        /// for each request, execution and change of keys and settings.
+        /// for each request, execution and change of keys and settings; `debug` helps to find the
+        /// cause of a problem.
         pub log: String = "warn".into(),
-        /// Form of the log: `text`, or `json` with one object per line.
+        /// Form of the log: `text`, or `json` with one object per line for programs that collect
+        /// logs.
         pub log_format: LogFormat = LogFormat::Text,
-        /// No colors, as when `NO_COLOR` is set.
-        pub plain: bool = false,
         groups {
             pub s3: S3,
             pub net: Net,
@@ -228,14 +237,12 @@ impl Config {
             )?;
         }
         self.check_store()?;
-        self.logs.check()?;
         self.llm.check()?;
         self.telemetry.check()?;
         self.check_oauth_apps()?;
         self.check_net()?;
         Problem::of("webhooks.retry_delays_s", self.retry_delays())?;
         Problem::of("sink.url", self.sink_url())?;
-        Problem::of("sink.events", self.sink())?;
         Problem::of("blobs", self.bucket())?;
         Problem::of("publish.trusted_keys", self.trusted_keys())?;
         let filter = EnvFilter::try_new(&self.log);
@@ -288,6 +295,12 @@ impl Config {
         name.push(extension);
         PathBuf::from(name)
     }
+}
+
+/// Returns three quarters of a number, at least 1.
+const fn three_quarters(number: usize) -> usize {
+    let part = number / 4 * 3 + number % 4 * 3 / 4;
+    if part == 0 { 1 } else { part }
 }
 
 /// Converts a quota to bytes; returns `None` without a limit.

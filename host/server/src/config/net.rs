@@ -10,7 +10,8 @@ use super::{Config, setting::settings, sources::Problem, values::List};
 settings! {
     /// Outgoing requests, and the proxies in front of the server.
     pub(crate) struct Net {
-        /// Private address ranges that outgoing requests may reach.
+        /// Private address ranges that outgoing requests may reach, for providers and receivers of
+        /// webhooks in your network. URLs of webhooks may be `http` for loopback addresses among them.
         #[setting(example = ["10.1.0.0/16"])] pub allow: List,
         /// `from=to` pairs of origins: sends requests for an origin to another one, for mirrors and
         /// tests.

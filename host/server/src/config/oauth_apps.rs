@@ -11,7 +11,7 @@ use super::{
 
 settings! {
     /// OAuth apps of the operator at providers; `SLUG` is a toolkit. They replace those of
-    /// `toolhost oauth-apps` at each start.
+    /// `toolhost oauth-apps` at each start. Set them if projects have no clients of their own.
     pub(crate) struct OauthApp {
         /// Client id that the provider issued.
         #[setting(unset = "required", example = "client-id")] pub client_id: String,

@@ -9,7 +9,7 @@ settings! {
     /// Publishing toolkits.
     pub(crate) struct Publish {
         /// Public minisign keys. If there are any, only components signed with one of them can be
-        /// published.
+        /// published. Set them if only builds that you have checked may run.
         #[setting(example = ["RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"])]
         pub trusted_keys: List,
     }

@@ -13,7 +13,7 @@ pub(super) const ANY_NAME: &str = "SLUG";
 /// Description of one setting, from the declaration of its field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
-    /// Full key, for example `limits.body_kib`. The segment `SLUG` matches any name.
+    /// Full key, for example `limits.idle_s`. The segment `SLUG` matches any name.
     pub key: String,
     /// Doc comment of the field.
     pub doc: &'static str,
@@ -160,7 +160,7 @@ macro_rules! settings {
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
-        #[serde(default, deny_unknown_fields)]
+        #[serde(default)]
         pub(crate) struct $name {
             $($(#[doc = $doc])+ pub $key: $type,)+
             $($(pub $group: $group_type,)+)?

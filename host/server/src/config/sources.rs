@@ -10,6 +10,7 @@ use config::{ConfigError, Map, Value, ValueKind};
 use manifest::did_you_mean;
 
 use super::{
+    removed,
     setting::{ANY_NAME, Setting},
     values::has_credentials,
 };
@@ -135,12 +136,23 @@ impl Sources {
         self.values.insert(key.to_owned(), Source::Flag(flag));
     }
 
-    /// Refuses keys that are no settings.
+    /// Warns of settings that were removed.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let removed = self.values.iter().filter_map(|(key, source)| {
+            let replacement = removed::replacement(key)?;
+            Some(format!(
+                "setting `{key}` was removed in this version and has no effect; {replacement} (from {source})"
+            ))
+        });
+        removed.collect()
+    }
+
+    /// Refuses keys that are neither settings nor removed ones.
     pub(super) fn check_known(&self, settings: &[Setting]) -> Result<(), Problem> {
-        let unknown = self
-            .values
-            .keys()
-            .find(|key| !settings.iter().any(|setting| matches(&setting.key, key)));
+        let unknown = self.values.keys().find(|key| {
+            let is_known = settings.iter().any(|setting| matches(&setting.key, key));
+            !is_known && removed::replacement(key).is_none()
+        });
         let Some(key) = unknown else {
             return Ok(());
         };

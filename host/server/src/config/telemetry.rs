@@ -1,7 +1,5 @@
 //! `telemetry.*`: traces and metrics for a collector of OpenTelemetry.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use app::core::trace::Settings as TraceSettings;
 use net::header::{HeaderMap, HeaderName, HeaderValue};
@@ -17,10 +15,6 @@ pub(crate) struct Collector {
     pub endpoint: Url,
     /// Headers of every export.
     pub headers: HeaderMap,
-    /// Name of this installation.
-    pub service_name: String,
-    /// Interval between exports of metrics; none if they are not exported.
-    pub metrics_interval: Option<Duration>,
 }
 
 settings! {
@@ -32,16 +26,11 @@ settings! {
         pub otlp_endpoint: Option<Url>,
         /// Headers of every export, for a key of the collector: `name=value`, separated by commas.
         #[setting(example = "authorization=Bearer secret")] pub otlp_headers: Option<Secret>,
-        /// Name of this installation at the collector.
-        pub service_name: String = "toolhost".into(),
         /// Share of recorded traces, from 0 to 1. A caller that sends `traceparent` decides for its
-        /// own trace.
+        /// own trace. Lower it if the collector gets more than it should store.
         pub sample_ratio: f64 = 1.0,
-        /// Interval between exports of the metrics.
-        #[setting(unit = "s", range = 0..=3_600, zero = "metrics are not exported")]
-        pub metrics_interval_s: u64 = 60,
         /// Requests of tools to their providers have a `traceparent`, so that providers can
-        /// continue the trace.
+        /// continue the trace. Set it if you trace a provider yourself.
         pub propagate: bool = false,
     }
 }
@@ -114,13 +103,10 @@ impl Config {
         let Some(endpoint) = &telemetry.otlp_endpoint else {
             return Ok(None);
         };
-        let interval = telemetry.metrics_interval_s;
         Ok(Some(Collector {
             client: self.unrestricted_client("the collector")?,
             endpoint: endpoint.clone(),
             headers: telemetry.headers()?,
-            service_name: telemetry.service_name.clone(),
-            metrics_interval: (interval > 0).then(|| Duration::from_secs(interval)),
         }))
     }
 }

@@ -11,14 +11,28 @@ use super::{Config, setting::settings};
 settings! {
     /// Scripts and shell commands of agents.
     pub(crate) struct Workbench {
-        /// Time of a script, with the tools that it runs, and of a shell command.
+        /// Time of a script, with the tools that it runs, of a shell command, and of the calls of
+        /// `SERVICE_MULTI_EXECUTE_TOOL` together, of which those that still run then are cancelled.
+        /// Scripts and commands have a third of it as processor time, at most 60 s. Lower it if
+        /// clients give up earlier.
         #[setting(unit = "s", range = 1..=300)] pub time_s: u64 = 180,
-        /// Processor time of a script and of a shell command.
-        #[setting(unit = "s", range = 1..=60)] pub cpu_s: u64 = 60,
-        /// Memory of a script.
-        #[setting(unit = "MiB", range = 64..=256)] pub memory_mib: u64 = 256,
-        /// Scripts of one project that run concurrently.
-        #[setting(range = 1..=1_000)] pub scripts_per_project: usize = 4,
+    }
+}
+
+/// Memory of a script, in bytes.
+pub(crate) const SCRIPT_MEMORY_BYTES: u64 = 256 << 20;
+/// Scripts of one project that run concurrently.
+pub(crate) const SCRIPTS_PER_PROJECT: usize = 4;
+
+impl Workbench {
+    /// Returns the time of a script, a shell command, or the calls of a parallel execution.
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_secs(self.time_s)
+    }
+
+    /// Returns the processor time of a script or a shell command, in seconds.
+    pub(crate) fn cpu_seconds(&self) -> u64 {
+        (self.time_s / 3).clamp(1, 60)
     }
 }
 
@@ -26,27 +40,21 @@ impl Config {
     /// Returns the limits of shell commands.
     pub(crate) fn shell(&self) -> ShellLimits {
         ShellLimits {
-            time: Duration::from_secs(self.workbench.time_s),
-            cpu_seconds: self.workbench.cpu_s,
+            time: self.workbench.time(),
+            cpu_seconds: self.workbench.cpu_seconds(),
         }
     }
 
     /// Returns the settings of scripts.
     pub(crate) fn scripts(&self) -> ScriptSettings {
-        let Workbench {
-            time_s,
-            cpu_s,
-            memory_mib,
-            scripts_per_project,
-        } = self.workbench;
         ScriptSettings {
             limits: ProgramLimits {
-                wall: Duration::from_secs(time_s),
-                cpu: Duration::from_secs(cpu_s),
-                memory: memory_mib << 20,
+                wall: self.workbench.time(),
+                cpu: Duration::from_secs(self.workbench.cpu_seconds()),
+                memory: SCRIPT_MEMORY_BYTES,
                 ..ProgramLimits::DEFAULT
             },
-            per_project: scripts_per_project,
+            per_project: SCRIPTS_PER_PROJECT,
         }
     }
 }

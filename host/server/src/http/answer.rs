@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        config::Limits,
+        config::{Limits, Sandbox},
         http::{detached::Detached, handover, limiter::RequestLimiter, permits},
     };
 
@@ -266,10 +266,9 @@ mod tests {
     async fn open_body_of_a_task_keeps_the_permits() {
         let limits = Limits {
             in_flight: 1,
-            in_flight_wait_ms: 1,
             ..Limits::default()
         };
-        let limiter = RequestLimiter::new(&limits);
+        let limiter = RequestLimiter::new(&limits, &Sandbox::default());
         for (body, is_open) in [
             (Body::from("whole"), false),
             (

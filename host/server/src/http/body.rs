@@ -97,7 +97,7 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
         let (head, body) = request.into_parts();
         is_json(&head.headers)?;
-        let limit = operation().max_body.bytes(&server.config.limits);
+        let limit = operation().max_body.bytes();
         let bytes = read_after(server, &head.headers, body, limit).await?;
         Ok(Self {
             bytes: decoded(server, &head.headers, bytes).await?,

@@ -1,11 +1,11 @@
 //! Work in tasks of its own, so that it completes even if its client disconnects.
 
 use parking_lot::Mutex;
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::task::JoinSet;
 
 use crate::http::errors;
 
-/// Tasks of requests and of calls of tools. A stopping server waits for them as for other requests,
+/// Tasks of requests. A stopping server waits for them as for other requests,
 /// and aborts them afterwards by dropping this.
 #[derive(Default)]
 pub(crate) struct Detached(Mutex<JoinSet<()>>);

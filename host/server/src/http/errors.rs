@@ -57,11 +57,11 @@ app::error_table! { pub(crate) table:
     /// A rate limit is exceeded. The owner of the limit is named with its article.
     RATE_EXCEEDED = rate_exceeded(owner: &str, retry_after: Duration): LimitReached, 10429, "HTTP_TooManyRequests",
         "{owner} has exceeded its rate limit for ten minutes",
-        "wait, or ask the operator to raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
+        "wait, or ask the operator to raise `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
     /// Too many webhooks were sent to one address.
     WEBHOOK_RATE_EXCEEDED = webhook_rate_exceeded(retry_after: Duration): LimitReached, 2827, "Webhook_TooManyRequests",
         "the address has received too many webhooks in a minute",
-        "send it again later, or ask the operator to raise `limits.webhook_rate`", with_retry_after(retry_after);
+        "send it again later, or ask the operator to raise `limits.rate_per_project`", with_retry_after(retry_after);
     /// The address is sending too many request bodies at the same time. Nothing was started.
     ADDRESS_BUSY = address_busy(): LimitReached, 10435, "Server_AddressBusy",
         "the address sends too many request bodies at the same time",

@@ -86,7 +86,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
     }
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);
-    let limit = operation().max_body.bytes(&server.config.limits);
+    let limit = operation().max_body.bytes();
     let bytes = read(server, whole, limit).await?;
     let key = parts
         .headers

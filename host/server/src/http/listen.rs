@@ -16,8 +16,9 @@ use std::{
     time::Duration,
 };
 
-use app::core::{keyed_limit::KeyedLimit, shares::TaskOwner};
+use app::core::shares::TaskOwner;
 use axum::{Router, body::Body};
+use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -55,7 +56,7 @@ pub(crate) async fn serve(
 ) {
     let limits = &server.config.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
-    let addresses = KeyedLimit::new(limits.connections_per_address);
+    let addresses = KeyedLimit::new(limits.connections_per_address());
     let mut connections = JoinSet::new();
     loop {
         let permit = tokio::select! {

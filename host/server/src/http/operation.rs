@@ -4,11 +4,10 @@
 //! the general limit on bodies.
 
 use app::projects::permissions::{Access, Area};
-use axum::http::HeaderMap;
 
-use crate::config::Limits;
+use crate::config::{MAX_BODY_BYTES, MAX_EXECUTE_BODY_BYTES};
 
-/// The largest JSON body that any operation accepts regardless of the settings, in bytes.
+/// The largest JSON body that any operation accepts, in bytes.
 pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
 
 /// Permission that a project's key needs.
@@ -36,10 +35,10 @@ pub(crate) enum Deadline {
 /// Largest body of an operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum MaxBody {
-    /// `limits.body_kib`.
+    /// [`MAX_BODY_BYTES`].
     #[default]
     General,
-    /// `limits.execute_body_kib`.
+    /// [`MAX_EXECUTE_BODY_BYTES`].
     Execute,
     /// [`MAX_JSON_BYTES`], enough for the body of a proxy request as base64.
     Proxy,
@@ -47,10 +46,10 @@ pub(crate) enum MaxBody {
 
 impl MaxBody {
     /// Returns the limit in bytes.
-    pub(crate) fn bytes(self, limits: &Limits) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         match self {
-            Self::General => limits.body_kib * 1024,
-            Self::Execute => limits.execute_body_kib * 1024,
+            Self::General => MAX_BODY_BYTES,
+            Self::Execute => MAX_EXECUTE_BODY_BYTES,
             Self::Proxy => MAX_JSON_BYTES,
         }
     }
@@ -68,12 +67,6 @@ pub(crate) struct Operation {
     pub max_body: MaxBody,
     /// True if responses contain data of tools. A project may choose that these are not stored.
     pub returns_tool_data: bool,
-    /// True if it runs a tool or sends a proxy request. `sandbox.cancel_on_disconnect` decides if
-    /// that ends with the client's connection.
-    pub is_run: bool,
-    /// Returns true if a request with these headers ends with the client's connection, whatever
-    /// `sandbox.cancel_on_disconnect` is.
-    pub cancels_by_disconnecting: Option<fn(&HeaderMap) -> bool>,
     /// True if a provider or an assistant calls it, with headers of its own: an `Idempotency-Key`
     /// means nothing here.
     pub ignores_idempotency_key: bool,

@@ -96,12 +96,6 @@ impl Row {
         self
     }
 
-    /// Runs a tool or sends a proxy request.
-    pub(crate) fn run(mut self) -> Self {
-        self.operation.is_run = true;
-        self
-    }
-
     /// Is called by providers.
     pub(crate) fn by_provider(mut self) -> Self {
         self.operation.ignores_idempotency_key = true;

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use tower::Service;
 
 use crate::http::{
-    ApiError, CURRENT_REQUEST, Server, cors, errors, handover, idempotency,
+    ApiError, CURRENT_REQUEST, Server, cors, errors, idempotency,
     operation::{Deadline, Operation},
     path::API_PREFIXES,
     permits,
@@ -138,24 +138,14 @@ impl OperationRunner {
         response
     }
 
-    /// Answers a request once for its `Idempotency-Key`, and in a task if it continues when its client
-    /// disconnects.
+    /// Answers a request once for its `Idempotency-Key`.
     async fn answer_once(&self, request: Request, deadline: Option<Instant>) -> Response {
-        let server = &self.server;
-        let operation = &self.operation;
-        if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
-            let answer = idempotency::answer(server, request, deadline, |it| self.handle(it));
+        if idempotency::applies_to(&request) && !self.operation.ignores_idempotency_key {
+            let answer =
+                idempotency::answer(&self.server, request, deadline, |it| self.handle(it));
             return Box::pin(answer).await;
         }
-        let cancels = operation.cancels_by_disconnecting;
-        let continues = operation.is_run
-            && !server.config.sandbox.cancel_on_disconnect
-            && !cancels.is_some_and(|cancels| cancels(request.headers()));
-        let handled = self.handle(request);
-        match continues {
-            true => Box::pin(handover::answer_in_task(&server.detached, handled)).await,
-            false => handled.await,
-        }
+        self.handle(request).await
     }
 }
 

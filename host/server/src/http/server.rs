@@ -35,7 +35,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(app: Arc<App>, config: Config) -> anyhow::Result<Self> {
-        let limiter = RequestLimiter::new(&config.limits);
+        let limiter = RequestLimiter::new(&config.limits, &config.sandbox);
         let branding = Arc::new(Branding::new(&config.operator_word));
         let trusted_proxies = config.trusted_proxies()?;
         Ok(Self {

@@ -3,14 +3,16 @@
 use app::{
     accounts,
     agents::recipes,
+    core::large_work,
     events::{self, sending, triggers},
     files,
+    runs::prompt,
 };
 use gate::Shares;
 
 use super::{size, time};
 use crate::{
-    config::{Files, Limits, Sandbox, Webhooks},
+    config::{IN_FLIGHT_WAIT, Limits, QUEUE_TIMEOUT, Sandbox},
     http::limiter,
 };
 
@@ -20,8 +22,9 @@ const SHARED_SECTION: &str = "
 A project gets its *base* whenever that much is free. It gets more only while the *reserve* stays free, and never more than *of one
 project*. Example, requests: one project alone gets 384; while it holds them, eight others get 16 each from the reserve of 128. Two that
 grow together get 192 each. Where *all* follows from a setting, the base is a part of *all*, at least 1: 1/32 for requests and executions,
-1/16 for transfers, deliveries and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
-is its own setting, three quarters of the requests without a key by default, half of the memory, or a quarter of the streams.
+1/16 for transfers, deliveries, prompts and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*.
+*Of one project* is three quarters of the requests and executions, half of the memory, the transfers and the prompts, or a quarter of the
+streams.
 A project that is refused while no other holds anything is at its own number.
 
 | Capacity | All | Reserve | Base | Of one project | Past the limit | Test |
@@ -46,35 +49,36 @@ pub(super) fn write(page: &mut String) {
                 "| {name} | {all} | {reserve} | {base} | {cap} | {past} | `{test}` |\n"
             ));
         };
-    let (limits, sandbox, transfers) = (Limits::default(), Sandbox::default(), Files::default());
+    let (limits, sandbox) = (Limits::default(), Sandbox::default());
     let busy = "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
     let wait = |time: String| format!("after {time} {busy}");
+    let requests_wait = || format!("{} ms", IN_FLIGHT_WAIT.as_millis());
     let stays = "the others wait in the store";
     line(
-        "Requests (`limits.in_flight`, `limits.in_flight_per_project`)",
+        "Requests (`limits.in_flight`)",
         limiter::request_shares(&limits),
         number,
-        &wait("`limits.in_flight_wait_ms`".to_owned()),
+        &wait(requests_wait()),
         "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
     );
     line(
         "Requests without a key, in addition to those; of one address a quarter of those of one project",
         limiter::stranger_shares(&limits),
         number,
-        &wait("`limits.in_flight_wait_ms`".to_owned()),
+        &wait(requests_wait()),
         "host/server/src/http/limiter/mod.rs strangers_take_no_permit_of_keys",
     );
     let arriving = "503 `Server_Busy`; 429 `Server_ProjectBusy` for a project at its own number, and 429 `Server_AddressBusy` for such an address";
     line(
-        "Memory of arriving bodies (`limits.bodies_mib`)",
-        limiter::body_shares(&limits),
+        "Memory of arriving bodies (a quarter of `sandbox.memory_mib`)",
+        limiter::body_shares(&sandbox),
         size,
         arriving,
         "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory",
     );
     line(
         "Memory of bodies that arrive without a key, in addition to that, by address",
-        limiter::stranger_body_shares(&limits),
+        limiter::stranger_body_shares(&sandbox),
         size,
         arriving,
         "host/server/src/http/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes",
@@ -87,15 +91,15 @@ pub(super) fn write(page: &mut String) {
         "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
     );
     line(
-        "Executions (`sandbox.live`, `sandbox.live_per_project`)",
-        sandbox::call_shares(sandbox.live, sandbox.live_per_project),
+        "Executions (`sandbox.live`)",
+        sandbox::call_shares(sandbox.live, sandbox.live_per_project()),
         number,
-        &wait("`sandbox.queue_wait_ms`".to_owned()),
+        &wait(time(QUEUE_TIMEOUT)),
         "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
     );
     line(
         "Memory of executions, their files, bodies and messages, of shell commands and of transfers (`sandbox.memory_mib`)",
-        sandbox::memory_shares(sandbox.memory_mib << 20),
+        sandbox::memory_shares(sandbox.memory_bytes()),
         size,
         &format!(
             "memory does not grow, and a tool that cannot continue fails with `tool_memory_busy`; a new execution gets {busy}"
@@ -103,8 +107,8 @@ pub(super) fn write(page: &mut String) {
         "tests/e2e/shares.rs scripts_leave_memory_to_other_projects",
     );
     line(
-        "Uploads and downloads by links (`files.transfers`, `files.transfers_per_project`)",
-        files::transfer_shares(transfers.transfers, transfers.transfers_per_project),
+        "Uploads and downloads by links (a 32nd of `sandbox.live`)",
+        files::transfer_shares(sandbox.transfers(), sandbox.transfers_per_project()),
         number,
         &wait("30 s".to_owned()),
         "tests/e2e/shares/transfers.rs newcomer_uploads_while_others_hold_all",
@@ -125,6 +129,20 @@ pub(super) fn write(page: &mut String) {
         number,
         &wait(time(limiter::MAX_PAGE_WAIT)),
         QUEUE_TEST,
+    );
+    line(
+        "Larger bodies that are parsed, checked or hashed",
+        large_work::LARGE_BODY_SHARES,
+        number,
+        "further bodies wait",
+        "host/app/src/core/large_work/tests.rs large_bodies_wait_for_their_project",
+    );
+    line(
+        "Prompts (a 32nd of `sandbox.live`)",
+        prompt::prompt_shares(sandbox.prompts(), sandbox.prompts_per_project()),
+        number,
+        busy,
+        "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model",
     );
     line(
         "Shell commands",
@@ -148,8 +166,8 @@ pub(super) fn write(page: &mut String) {
         "host/net/src/lookup.rs newcomer_is_found_while_tenants_hold_all",
     );
     line(
-        "Deliveries (`webhooks.concurrency`)",
-        sending::delivery_shares(Webhooks::default().concurrency),
+        "Deliveries (half of `sandbox.live`)",
+        sending::delivery_shares(sandbox.deliveries()),
         number,
         stays,
         "tests/e2e/shares/due_work.rs newcomers_event_is_delivered_while_others_hold_all",

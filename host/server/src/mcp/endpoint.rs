@@ -40,10 +40,7 @@ use super::{
     state::State,
     tools,
 };
-use crate::{
-    config::OutputSchemas,
-    http::{Server, errors, limiter::StreamPermit, permits, sessions::execute_meta_tool},
-};
+use crate::http::{Server, errors, limiter::StreamPermit, permits, sessions::execute_meta_tool};
 
 /// End of the id of a connection whose client opens addresses for its user.
 pub(super) const OPENS_URLS_SUFFIX: &str = "+url";
@@ -108,14 +105,9 @@ impl Endpoint {
 
     /// Answers as the version of the protocol wants that the headers name.
     pub(super) fn of_version(mut self, headers: &HeaderMap) -> Self {
-        self.reads_output_schemas = match self.server.config.mcp.output_schemas {
-            OutputSchemas::Always => true,
-            OutputSchemas::Never => false,
-            OutputSchemas::ByVersion => {
-                let version = headers.get(&PROTOCOL_VERSION);
-                version.is_some_and(|version| *version >= *FIRST_VERSION_WITH_OUTPUT_SCHEMAS)
-            }
-        };
+        let version = headers.get(&PROTOCOL_VERSION);
+        self.reads_output_schemas =
+            version.is_some_and(|version| *version >= *FIRST_VERSION_WITH_OUTPUT_SCHEMAS);
         self
     }
 

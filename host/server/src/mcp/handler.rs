@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use app::agents::SessionCaller;
-use futures::FutureExt;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -26,7 +25,6 @@ use super::{
     prompts, resources,
     results::Answer,
 };
-use crate::http::errors;
 
 impl Endpoint {
     /// Returns the caller of a session, which alone has prompts and resources.
@@ -35,14 +33,6 @@ impl Endpoint {
             Caller::Session(caller) => Ok(caller),
             Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
         }
-    }
-
-    /// Returns true if a call continues when its client disconnects. Since protocol version
-    /// 2026-07-28 a client closes the stream of a call to cancel it.
-    fn outlives_client(&self, context: &RequestContext<RoleServer>) -> bool {
-        let version = context.protocol_version();
-        let is_older = version.is_none_or(|version| version < ProtocolVersion::V_2026_07_28);
-        is_older && !self.server.config.sandbox.cancel_on_disconnect
     }
 }
 
@@ -164,24 +154,14 @@ impl ServerHandler for Endpoint {
         let running = self.begin(&context.id);
         let endpoint = self.clone();
         let tool = name.clone();
-        let call = async move {
+        let mut call = Box::pin(async move {
             // `rmcp` runs a call in a task other than that of the connection.
             let shares = &endpoint.app().shares;
             let owner = shares.owner(&endpoint.caller.project().tenant);
             let arguments = arguments.unwrap_or_default().into();
             let call = endpoint.call_until_cancelled(running, &tool, arguments, consent, approval);
             shares.measure(&owner, call).await
-        };
-        let mut call = if self.outlives_client(&context) {
-            let started = self.server.detached.start(call);
-            let ended = started.map(|called| {
-                called
-                    .unwrap_or_else(|_| Some(Err(errors::internal("the task of a call panicked"))))
-            });
-            ended.boxed()
-        } else {
-            call.boxed()
-        };
+        });
         let recipes = match &self.caller {
             Caller::Server(_) => None,
             Caller::Session(caller) => Some(&caller.progress),
@@ -198,8 +178,7 @@ impl ServerHandler for Endpoint {
                     let outcome = self.respond(&name, called, consent, way).await?;
                     return Ok(Answer::from(outcome).into());
                 }
-                // The client disconnected, or the server stops. A call that outlives its client
-                // continues in its task.
+                // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
                 () = reports.due() => reports.send().await,
             }

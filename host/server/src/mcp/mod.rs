@@ -141,12 +141,6 @@ pub(crate) async fn session(
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
-/// Returns true if a client cancels its call by a disconnection, whatever the settings are. A request
-/// without a version of the protocol does not.
-pub(crate) fn cancels_by_disconnecting(headers: &HeaderMap) -> bool {
-    !has_streams(headers)
-}
-
 /// Returns true if the version of the protocol has streams of `GET`.
 fn has_streams(headers: &HeaderMap) -> bool {
     let version = headers.get(&PROTOCOL_VERSION);
@@ -164,7 +158,7 @@ async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
     }
     let (head, body) = request.into_parts();
     let server = &endpoint.server;
-    let limit = operation().max_body.bytes(&server.config.limits);
+    let limit = operation().max_body.bytes();
     let bytes = body::read_after(server, &head.headers, body, limit).await?;
     let bytes = body::decoded(server, &head.headers, bytes).await?;
     if let Some(refused) = headers::refuse(&head, &bytes) {

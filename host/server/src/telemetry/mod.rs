@@ -32,6 +32,8 @@ use crate::{config::Collector, http::Server, metrics};
 const MAX_BATCH_SPANS: usize = 512;
 /// Time for which a span waits for others.
 const MAX_BATCH_DELAY: Duration = Duration::from_secs(1);
+/// Interval between exports of the metrics.
+const METRICS_INTERVAL: Duration = Duration::from_secs(60);
 /// Timeout of an export.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time before each further attempt to export spans.
@@ -49,7 +51,6 @@ pub(crate) struct Exporter {
     headers: HeaderMap,
     traces_url: Url,
     metrics_url: Url,
-    metrics_interval: Option<Duration>,
     /// Description of this server.
     resource: otlp::Resource,
     clock: Clock,
@@ -74,7 +75,7 @@ impl Exporter {
         };
         let instance = Uuid::new_v4().to_string();
         let attributes = [
-            ("service.name", collector.service_name.as_str()),
+            ("service.name", "toolhost"),
             ("service.version", env!("CARGO_PKG_VERSION")),
             ("service.instance.id", &instance),
         ];
@@ -88,7 +89,6 @@ impl Exporter {
             metrics_url: url("metrics")?,
             client: collector.client,
             headers,
-            metrics_interval: collector.metrics_interval,
             resource: otlp::Resource {
                 attributes: attributes.into(),
             },
@@ -133,13 +133,10 @@ impl Exporter {
         }
     }
 
-    /// Exports the metrics at each interval. Never returns, unless metrics are not exported.
+    /// Exports the metrics at each [`METRICS_INTERVAL`]. Never returns.
     pub(crate) async fn export_metrics(self: Arc<Self>, server: Arc<Server>) {
-        let Some(interval) = self.metrics_interval else {
-            return;
-        };
         loop {
-            sleep(interval).await;
+            sleep(METRICS_INTERVAL).await;
             let families = metrics::collect(&server).await;
             let times = Times {
                 start: self.started,

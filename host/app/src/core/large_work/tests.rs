@@ -1,7 +1,7 @@
 //! Tests of `large_work`.
 
 use futures::future::join_all;
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use super::*;
 
@@ -14,8 +14,8 @@ async fn large_bodies_wait_for_their_project() {
     let large = large_work();
     let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
     let mut held = Vec::new();
-    for _ in 0..MAX_LARGE_BODIES_PER_PROJECT {
-        held.push(large.turn(&one).await);
+    for _ in 0..LARGE_BODY_SHARES.cap {
+        held.push(large.permit(&one).await.unwrap());
     }
     let mut waits = Box::pin(large.run(&one, MAX_INLINE_BYTES + 1, || 1));
     assert!(futures::poll!(&mut waits).is_pending());
@@ -68,7 +68,7 @@ async fn idle_threads_are_tidied() {
     let large = LargeWork::start(|| TIDIED_THREADS.add_permits(1)).unwrap();
     let ran = large.run(&"a".into(), usize::MAX, || 1).await;
     assert_eq!(ran.unwrap(), 1);
-    let all = TIDIED_THREADS.acquire_many(MAX_LARGE_BODIES as u32);
+    let all = TIDIED_THREADS.acquire_many(LARGE_BODY_SHARES.total as u32);
     let tidied = timeout(Duration::from_secs(60), all).await;
     assert!(tidied.is_ok_and(|permits| permits.is_ok()));
 }
@@ -77,7 +77,7 @@ async fn idle_threads_are_tidied() {
 async fn panic_ends_neither_thread_nor_turn() {
     let large = large_work();
     let project: Arc<str> = "a".into();
-    for _ in 0..2 * MAX_LARGE_BODIES {
+    for _ in 0..2 * LARGE_BODY_SHARES.total {
         let broken = large.run(&project, usize::MAX, || -> () { panic!("on purpose") });
         assert!(broken.await.is_err_and(|error| error.is(&errors::INTERNAL)));
     }

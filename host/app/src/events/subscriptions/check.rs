@@ -14,10 +14,6 @@ use crate::{
 /// Maximum characters of a URL.
 pub const MAX_URL_CHARS: usize = 2_048;
 
-/// Reason why an `http` URL of a loopback address is refused.
-const HTTP_REFUSED: &str = "must be an https URL; for development, the operator can allow http URLs of loopback addresses \
-     with the settings `webhooks.loopback_http = true` and `net.allow = [\"127.0.0.0/8\"]`";
-
 pub(super) fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
     let word = &app.webhooks.operator_word;
     let mut kinds = Vec::new();
@@ -67,11 +63,7 @@ pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &st
     let url = Url::parse(text).map_err(|cause| invalid_url(&format_args!("not a URL: {cause}")))?;
     match url.scheme() {
         "https" => {}
-        "http" if is_loopback(&url) => {
-            if !app.webhooks.allows_http {
-                return Err(invalid_url(&HTTP_REFUSED));
-            }
-        }
+        "http" if is_loopback(&url) => {}
         _ => return Err(invalid_url(&"must be an https URL")),
     }
     let net = app.webhooks.net.for_tenant(project.tenant.clone());

@@ -47,7 +47,10 @@ pub use self::{
 };
 use crate::{
     App, Result,
-    core::ids::{AccountId, AuthConfigId, EndpointId, TriggerInstanceId},
+    core::{
+        clock::time_after,
+        ids::{AccountId, AuthConfigId, EndpointId, TriggerInstanceId},
+    },
     events::{errors, event::ActionMode},
     projects::Project,
 };
@@ -76,10 +79,18 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// Number of instances that a project may have.
     pub max_instances: u64,
-    /// Time of nothing but failures after which an instance is disabled.
-    pub disable_after: Duration,
+    /// Time of nothing but failures after which an instance is disabled, or `None` if it never is.
+    pub disable_after: Option<Duration>,
     /// Number of actions that a project may have pending.
     pub max_pending_actions: u64,
+}
+
+impl Settings {
+    /// Returns true if an instance that has failed since a time is to be disabled.
+    pub(super) fn disables(&self, failing_since: Time, now: Time) -> bool {
+        let after = self.disable_after;
+        after.is_some_and(|after| time_after(failing_since, after) <= now)
+    }
 }
 
 /// A trigger instance, as stored.

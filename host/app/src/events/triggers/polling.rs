@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use gate::Shares;
+use gate::{PacedPermit, Shares};
 use sandbox::{Action, Event, Failure, Output, Reservation};
 use store::{Batch, CommitError, Record, Time};
 
@@ -24,7 +24,7 @@ use crate::{
     App, Result, accounts,
     catalog::{ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
-    events::{errors, event::NewEvent, outbox, pacing::Permit},
+    events::{errors, event::NewEvent, outbox},
     files,
     projects::{self, Project},
     runs::{self, TriggerCall},
@@ -75,7 +75,7 @@ impl Polled {
 }
 
 /// Returns the queue of polls.
-pub(crate) fn queue() -> Queue<Progress, App, Permit> {
+pub(crate) fn queue() -> Queue<Progress, App, PacedPermit> {
     Queue {
         name: "trigger_polls",
         shares: POLL_SHARES,
@@ -83,7 +83,7 @@ pub(crate) fn queue() -> Queue<Progress, App, Permit> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |progress| format!("polls {}", progress.project),
-            acquire: |app, key, now| app.pacer.acquire(key, now),
+            acquire: |app, key, now| app.pacer.acquire(key, now.0),
             retry_at: None,
         },
         work: |app: &App, claim, mut permit| {
@@ -336,8 +336,7 @@ impl Subject {
         let now = batch.now;
         let failures = self.progress.failures.saturating_add(1);
         let since = self.progress.failing_since.unwrap_or(now);
-        let is_too_long = time_after(since, app.triggers.disable_after) <= now;
-        if failures >= MIN_FAILURES && is_too_long {
+        if failures >= MIN_FAILURES && app.triggers.disables(since, now) {
             let reason = DisabledReason::PollingFailure;
             return self.disable(app, claim, reason, failed.error).await;
         }

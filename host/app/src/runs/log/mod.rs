@@ -43,7 +43,6 @@ pub use filter::{Condition, Field, Filter, Operator};
 pub(crate) use page::{DETAILS_COLLECTION, PAGES_COLLECTION};
 pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
 pub use read::{ListPart, cassette, get, list};
-pub use retention::Retention;
 pub(crate) use retention::{RETENTION_INTERVAL, erase_old};
 pub use sandbox::cassette::Cassette;
 pub use write::{MAX_GROUP_BYTES, Writer};
@@ -135,7 +134,8 @@ pub struct Log {
     reserved_bytes: u32,
     max_payload_bytes: usize,
     pub(crate) recorder: Recorder,
-    retention: Retention,
+    /// Time after which records are erased; `None` if they are kept forever.
+    retention: Option<Duration>,
 }
 
 /// A reserved slot in the buffer.
@@ -170,8 +170,8 @@ pub struct Settings {
     pub cassettes: CassettePolicy,
     /// Maximum size of the content of a cassette, in bytes.
     pub max_cassette_bytes: usize,
-    /// The retention of records.
-    pub retention: Retention,
+    /// Time after its end at which a record is erased; `None` if records are kept forever.
+    pub retention: Option<Duration>,
 }
 
 pub(crate) fn open(

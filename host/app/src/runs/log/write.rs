@@ -28,7 +28,7 @@ use crate::{
 /// more.
 pub const MAX_GROUP_BYTES: usize = 8 << 20;
 /// Log line of a record that exceeds its project's quota.
-const PAST_QUOTA_NOTE: &str = "arguments, data, lines and requests are omitted: the log of the project exceeds `logs.quota_mib`";
+const PAST_QUOTA_NOTE: &str = "arguments, data, lines and requests are omitted: the log of the project exceeds `limits.records_mib`";
 
 /// Size of a record on a page in most cases, in bytes.
 const RECORD_CAPACITY: usize = 512;

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{super::Allocator, Flags, SettingsFile, load, read, read_with};
+use super::{
+    super::{Allocator, Setting, all, removed},
+    Flags, SettingsFile, load, read, read_with,
+};
 
 #[test]
 fn the_environment_sets_nested_keys_and_lists() {
@@ -13,19 +16,17 @@ fn the_environment_sets_nested_keys_and_lists() {
             "TOOLHOST_NET__REWRITE",
             "https://api.example.com=http://127.0.0.1:1234",
         ),
-        ("TOOLHOST_LIMITS__RATE", "0"),
+        ("TOOLHOST_LIMITS__RATE_PER_PROJECT", "0"),
         ("TOOLHOST_LOGS__WAIT", "true"),
         ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
-        ("TOOLHOST_SANDBOX__THREADS", "3"),
         ("TOOLHOST_DATA", "0012"),
         ("HOME", "/root"),
     ])
     .unwrap();
     assert_eq!(config.listen, "127.0.0.1:0");
-    assert_eq!(config.limits.rate, 0);
+    assert_eq!(config.limits.rate_per_project, 0);
     assert!(config.logs.wait);
     assert_eq!(config.sandbox.allocator, Allocator::OnDemand);
-    assert_eq!(config.sandbox.threads, Some(3));
     assert_eq!(
         config.data,
         Path::new("0012"),
@@ -50,14 +51,51 @@ fn a_flag_stands_above_the_environment() {
 
 #[test]
 fn unknown_key_is_refused_but_client_names_pass() {
-    let error = read(&[("TOOLHOST_LIMITS__RATES", "1")]).unwrap_err();
-    assert!(format!("{error:#}").contains("rates"), "{error:#}");
-    let question = "did you mean `TOOLHOST_LIMITS__RATE`?";
+    let error = read(&[("TOOLHOST_LIMITS__IN_FLIGHTS", "1")]).unwrap_err();
+    assert!(format!("{error:#}").contains("in_flights"), "{error:#}");
+    let question = "did you mean `TOOLHOST_LIMITS__IN_FLIGHT`?";
     assert!(format!("{error:#}").contains(question), "{error:#}");
     let error = read(&[("TOOLHOST_NET_ALLOW", "10.0.0.0/8")]).unwrap_err();
     let question = "did you mean `TOOLHOST_NET__ALLOW`?";
     assert!(format!("{error:#}").contains(question), "{error:#}");
     read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")]).unwrap();
+}
+
+#[test]
+fn removed_settings_warn_instead_of_failing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolhost.toml");
+    std::fs::write(&file, "plain = true\n[sink]\nevents = ['x']\n").unwrap();
+    let variable = ("TOOLHOST_LOGS__BUFFER", "many");
+    let variable = [(variable.0.into(), variable.1.into())];
+    let flags = Flags::default();
+    let loaded = load::read(
+        &flags,
+        SettingsFile::Read(file.clone()),
+        variable.into_iter(),
+    );
+    let expected = [
+        "setting `logs.buffer` was removed in this version and has no effect; it is now fixed at 4096 (from environment TOOLHOST_LOGS__BUFFER)",
+        "setting `plain` was removed",
+        "setting `sink.events` was removed",
+    ];
+    let warnings = loaded.unwrap().warnings;
+    assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+    for (warning, expected) in warnings.iter().zip(expected) {
+        assert!(warning.starts_with(expected), "{warning}");
+    }
+}
+
+#[test]
+fn no_removed_setting_is_known() {
+    let is_removed = |setting: &Setting| removed::replacement(&setting.key).is_some();
+    assert!(!all().iter().any(is_removed));
+}
+
+#[test]
+fn settings_stay_few() {
+    let count = all().len();
+    assert!(count <= 70, "{count} settings");
 }
 
 #[test]
@@ -113,22 +151,19 @@ fn the_environment_stands_above_the_file() {
 fn a_bad_value_names_what_is_wrong() {
     for (name, value) in [
         ("TOOLHOST_OPERATOR_WORD", "No Good"),
-        ("TOOLHOST_LIMITS__BODY_KIB", "99999"),
+        ("TOOLHOST_LIMITS__DEADLINE_S", "99999"),
         ("TOOLHOST_LIMITS__IN_FLIGHT", "many"),
         ("TOOLHOST_LLM__MODEL", "alone"),
         ("TOOLHOST_LLM__TIMEOUT_S", "0"),
         ("TOOLHOST_LLM__HEADERS", "x-team,Host"),
-        ("TOOLHOST_LLM__AT_ONCE_PER_PROJECT", "0"),
-        ("TOOLHOST_LOGS__BUFFER_MIB", "0"),
-        ("TOOLHOST_LOGS__PAYLOAD_KIB", "999999"),
-        ("TOOLHOST_LOGS__QUOTA_MIB", "1048577"),
+        ("TOOLHOST_LIMITS__RECORDS_MIB", "1048577"),
         ("TOOLHOST_FILES__QUOTA_MIB", "-1"),
     ] {
         read(&[(name, value)]).unwrap_err();
     }
     for (name, value, expected) in [
         ("TOOLHOST_NET__ALLOW", "nowhere", "nowhere"),
-        ("TOOLHOST_LIMITS__BODY_KIB", "0", "1 to 16384"),
+        ("TOOLHOST_LIMITS__DEADLINE_S", "0", "1 to 300"),
         ("TOOLHOST_LIMITS__RATES", "1", "rate_per_project"),
         ("TOOLHOST_LIMITS", "1", "not a setting"),
         ("TOOLHOST_LOG_FORMAT", "xml", "json"),
@@ -138,7 +173,7 @@ fn a_bad_value_names_what_is_wrong() {
         ("TOOLHOST_PUBLIC_URL", "ftp://a.example", "https"),
         ("TOOLHOST_PUBLIC_URL", "https://a.example/?b", "query"),
         ("TOOLHOST_SINK__URL", "http://a.example", "nats://"),
-        ("TOOLHOST_LIMITS__RATE", "few", "integer"),
+        ("TOOLHOST_LIMITS__RATE_PER_KEY", "few", "integer"),
     ] {
         let error = read(&[(name, value)]).unwrap_err();
         let error = format!("{error:#}");

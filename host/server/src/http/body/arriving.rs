@@ -44,7 +44,7 @@ pub(crate) async fn read_after(
     limit: usize,
 ) -> ApiResult<Bytes> {
     let upload = Upload::begin(headers, body, limit)?;
-    let within = server.config.limits.body();
+    let within = server.config.limits.wait();
     receive(server, upload, within, |bytes| {
         let arrival = arrival(server)?;
         arrival.grow(bytes)?;

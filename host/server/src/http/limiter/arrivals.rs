@@ -3,12 +3,15 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use app::{Error, core::keyed_limit::KeyedLimit};
-use gate::{Busy, Capacity, Pool, Reservation, Shares};
+use app::Error;
+use gate::{Busy, ByteCapacity, Capacity, KeyedLimit, Reservation, Shares};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::counted_as;
-use crate::{config::Limits, http::errors};
+use crate::{
+    config::{BODIES_PER_ADDRESS, BODIES_PER_PROJECT, Sandbox},
+    http::errors,
+};
 
 /// Part of the memory for arriving bodies that a payer takes whenever it is free.
 const BODY_BASE_DIVISOR: u64 = 32;
@@ -22,9 +25,9 @@ const STRANGER_DIVISOR: u64 = 4;
 pub(crate) struct Arrivals {
     addresses: KeyedLimit<IpAddr>,
     owners: KeyedLimit<Arc<str>>,
-    memory: Pool<Payer>,
+    memory: ByteCapacity<Payer>,
     /// Memory for requests without a key.
-    stranger_memory: Pool<Payer>,
+    stranger_memory: ByteCapacity<Payer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,24 +46,24 @@ pub(crate) struct Arrival {
 }
 
 /// Returns the shares of projects in the memory of arriving bodies, in bytes.
-pub(crate) const fn body_shares(limits: &Limits) -> Shares {
-    let total = (limits.bodies_mib as u64) << 20;
+pub(crate) const fn body_shares(sandbox: &Sandbox) -> Shares {
+    let total = sandbox.buffer_bytes();
     Shares::new(total, BODY_BASE_DIVISOR, total / OWNER_DIVISOR)
 }
 
 /// Returns the shares of addresses in the memory of bodies that arrive without a key, in bytes.
-pub(crate) const fn stranger_body_shares(limits: &Limits) -> Shares {
-    let total = ((limits.bodies_mib as u64) << 20) / STRANGER_DIVISOR;
+pub(crate) const fn stranger_body_shares(sandbox: &Sandbox) -> Shares {
+    let total = sandbox.buffer_bytes() / STRANGER_DIVISOR;
     Shares::new(total, BODY_BASE_DIVISOR, total / STRANGER_DIVISOR)
 }
 
 impl Arrivals {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(sandbox: &Sandbox) -> Self {
         Self {
-            addresses: KeyedLimit::new(limits.bodies_per_address),
-            owners: KeyedLimit::new(limits.bodies_per_project),
-            memory: Pool::new(body_shares(limits)),
-            stranger_memory: Pool::new(stranger_body_shares(limits)),
+            addresses: KeyedLimit::new(BODIES_PER_ADDRESS),
+            owners: KeyedLimit::new(BODIES_PER_PROJECT),
+            memory: ByteCapacity::new(body_shares(sandbox)),
+            stranger_memory: ByteCapacity::new(stranger_body_shares(sandbox)),
         }
     }
 
@@ -119,38 +122,41 @@ mod tests {
 
     #[test]
     fn arriving_bodies_are_bounded_by_number_and_bytes() {
-        let limits = Limits {
-            bodies_per_address: 3,
-            bodies_per_project: 2,
-            bodies_mib: 1,
-            ..Default::default()
+        let sandbox = Sandbox {
+            memory_mib: 4,
+            ..Sandbox::default()
         };
-        let arrivals = Arrivals::new(&limits);
+        let arrivals = Arrivals::new(&sandbox);
         let (one, other) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let owner: Arc<str> = "a".into();
-        let first = arrivals.acquire(one, Some(owner.clone())).unwrap();
-        let second = arrivals.acquire(one, Some(owner.clone())).unwrap();
+        let acquire = |owner: Option<&Arc<str>>| arrivals.acquire(one, owner.cloned()).unwrap();
+        let held: Vec<_> = (0..BODIES_PER_PROJECT)
+            .map(|_| acquire(Some(&owner)))
+            .collect();
         let refused = arrivals.acquire(other, Some(owner.clone())).err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
-        let stranger = arrivals.acquire(one, None).unwrap();
+        let strangers: Vec<_> = (BODIES_PER_PROJECT..BODIES_PER_ADDRESS)
+            .map(|_| acquire(None))
+            .collect();
         let refused = arrivals.acquire(one, None).err().unwrap();
         assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
         let most = |shares: Shares| usize::try_from(shares.cap).unwrap();
-        first.grow(most(body_shares(&limits))).unwrap();
-        let refused = second.grow(1).unwrap_err();
+        held[0].grow(most(body_shares(&sandbox))).unwrap();
+        let refused = held[1].grow(1).unwrap_err();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
         assert!(
             refused.to_string().ends_with("limit of memory"),
             "{refused}"
         );
-        stranger.grow(most(stranger_body_shares(&limits))).unwrap();
-        let refused = stranger.grow(1).unwrap_err();
+        let most_of_stranger = most(stranger_body_shares(&sandbox));
+        strangers[0].grow(most_of_stranger).unwrap();
+        let refused = strangers[0].grow(1).unwrap_err();
         assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
         let newcomer = arrivals.acquire(other, Some("b".into())).unwrap();
         let refused = newcomer.grow(300 << 10).unwrap_err();
         assert!(refused.is(&errors::NODE_BUSY), "{refused}");
         newcomer.grow(32 << 10).unwrap();
-        drop((first, second, stranger, newcomer));
+        drop((held, strangers, newcomer));
         assert_eq!(arrivals.memory.used() + arrivals.stranger_memory.used(), 0);
         assert!(arrivals.acquire(one, Some(owner)).is_ok());
     }

@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-use app::{Error, core::keyed_limit::KeyedLimit};
-use gate::{Capacity, Gate, Permit, Queue, Shares};
+use app::Error;
+use gate::{Capacity, Gate, KeyedLimit, Permit, Queue, Shares};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -30,7 +30,10 @@ pub(crate) use self::{
     suspects::{SUSPECTS_AT_ONCE, SecretKind},
 };
 
-use crate::{config::Limits, http::errors};
+use crate::{
+    config::{IN_FLIGHT_WAIT, Limits, Sandbox},
+    http::errors,
+};
 
 /// Part of all requests that a project takes whenever they are free.
 const REQUEST_BASE_DIVISOR: u64 = 32;
@@ -52,7 +55,7 @@ pub(crate) const MAX_PAGE_WAIT: Duration = Duration::from_secs(10);
 
 /// Returns the shares of projects in the requests that are answered concurrently.
 pub(crate) const fn request_shares(limits: &Limits) -> Shares {
-    let per_project = limits.in_flight_per_project as u64;
+    let per_project = limits.in_flight_per_project() as u64;
     Shares::new(limits.in_flight as u64, REQUEST_BASE_DIVISOR, per_project)
 }
 
@@ -60,7 +63,7 @@ pub(crate) const fn request_shares(limits: &Limits) -> Shares {
 pub(crate) const fn stranger_shares(limits: &Limits) -> Shares {
     let divisor = STRANGER_DIVISOR as u64;
     let all = limits.in_flight as u64 / divisor;
-    let per_project = limits.in_flight_per_project as u64 / divisor;
+    let per_project = limits.in_flight_per_project() as u64 / divisor;
     Shares::new(all, REQUEST_BASE_DIVISOR, per_project)
 }
 
@@ -109,24 +112,22 @@ pub(crate) struct RequestLimiter {
     stranger_addresses: KeyedLimit<(Arc<str>, IpAddr)>,
     /// Pages of lists, by project or organization.
     pages: Gate<Arc<str>>,
-    wait: Duration,
 }
 
 impl RequestLimiter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, sandbox: &Sandbox) -> Self {
         let strangers = stranger_shares(limits);
         let of_address = strangers.cap as usize / STRANGER_ADDRESS_DIVISOR;
         Self {
             rates: Rates::new(limits),
             suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
-            arrivals: Arrivals::new(limits),
+            arrivals: Arrivals::new(sandbox),
             streams: Streams::new(limits),
             arrived: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))),
             projects: Gate::new(request_shares(limits)),
             strangers: Gate::new(strangers),
             stranger_addresses: KeyedLimit::new(of_address.max(1)),
             pages: Gate::new(PAGE_SHARES),
-            wait: Duration::from_millis(limits.in_flight_wait_ms),
         }
     }
 
@@ -144,7 +145,10 @@ impl RequestLimiter {
         if let Ok(permit) = self.arrived.clone().try_acquire_owned() {
             return Ok(permit);
         }
-        let permit = Box::pin(timeout(self.wait, self.arrived.clone().acquire_owned()));
+        let permit = Box::pin(timeout(
+            IN_FLIGHT_WAIT,
+            self.arrived.clone().acquire_owned(),
+        ));
         permit
             .await
             .ok()
@@ -168,7 +172,7 @@ impl RequestLimiter {
     /// becomes free in time.
     pub(crate) async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
         let (projects, of_address) = self.gate_of(caller)?;
-        let permit = projects.acquire(&caller.tenant, Queue::time(self.wait));
+        let permit = projects.acquire(&caller.tenant, Queue::time(IN_FLIGHT_WAIT));
         let permit = permit.await;
         Ok(CallerPermit {
             _of_project: permit.map_err(|busy| errors::busy(Capacity::Calls, busy))?,
@@ -215,6 +219,14 @@ mod tests {
         assert_eq!(counted("192.0.2.1"), "192.0.2.1");
     }
 
+    fn limiter(in_flight: usize) -> RequestLimiter {
+        let limits = Limits {
+            in_flight,
+            ..Limits::default()
+        };
+        RequestLimiter::new(&limits, &Sandbox::default())
+    }
+
     fn caller(tenant: &str, stranger: Option<IpAddr>) -> Caller {
         let tenant = tenant.into();
         Caller { tenant, stranger }
@@ -222,12 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn project_concurrency_limit_releases_permits() {
-        let limits = Limits {
-            in_flight_per_project: 1,
-            in_flight_wait_ms: 1,
-            ..Default::default()
-        };
-        let limiter = RequestLimiter::new(&limits);
+        let limiter = limiter(2);
         let (one, other) = (caller("a", None), caller("b", None));
         let held = limiter.acquire_for_project(&one).await.unwrap();
         let refused = limiter.acquire_for_project(&one).await.err().unwrap();
@@ -239,17 +246,11 @@ mod tests {
 
     #[tokio::test]
     async fn strangers_take_no_permit_of_keys() {
-        let limits = Limits {
-            in_flight: 64,
-            in_flight_per_project: 16,
-            in_flight_wait_ms: 1,
-            ..Default::default()
-        };
-        let limiter = RequestLimiter::new(&limits);
+        let limiter = limiter(64);
         let mut held = Vec::new();
         for address in 1..=4 {
             let stranger = caller("a", Some([192, 0, 2, address].into()));
-            held.extend((0..2).map(|_| limiter.try_acquire_for_project(&stranger).unwrap()));
+            held.extend((0..6).map(|_| limiter.try_acquire_for_project(&stranger).unwrap()));
             let refused = limiter.acquire_for_project(&stranger).await.err().unwrap();
             assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
         }

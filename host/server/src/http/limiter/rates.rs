@@ -72,7 +72,7 @@ impl Rates {
         let strangers = limits.rate_per_project.div_ceil(STRANGER_DIVISOR as u32);
         let of_address = strangers.div_ceil(STRANGER_ADDRESS_DIVISOR as u32);
         Self {
-            organizations: Rate::new(limits.rate, RATE_WINDOW, "the organization"),
+            organizations: Rate::new(limits.rate(), RATE_WINDOW, "the organization"),
             tenants: Rate::new(limits.rate_per_project, RATE_WINDOW, "the project"),
             strangers: Rate::new(
                 strangers,
@@ -85,10 +85,10 @@ impl Rates {
                 "the address without a key at the project",
             ),
             keys: Rate::new(limits.rate_per_key, RATE_WINDOW, "the key"),
-            webhooks: Rate::new(limits.webhook_rate, WEBHOOK_WINDOW, "the address"),
+            webhooks: Rate::new(limits.webhook_rate(), WEBHOOK_WINDOW, "the address"),
             allowance: Allowance {
-                limit: limits.rate,
-                left: limits.rate,
+                limit: limits.rate(),
+                left: limits.rate(),
             },
         }
     }

@@ -8,7 +8,7 @@
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
-use gate::Shares;
+use gate::{PacedPermit, Shares};
 use sandbox::kind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -30,7 +30,6 @@ use crate::{
         errors,
         event::{Event, MessageVersion},
         message,
-        pacing::Permit,
         triggers::{
             Instance,
             progress::{Progress, Seal},
@@ -76,7 +75,7 @@ const PASSING_FAILURES: [&str; 9] = [
 ];
 
 /// Returns the queue of actions.
-pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
+pub(crate) fn queue() -> Queue<ActionRun, App, PacedPermit> {
     Queue {
         name: "trigger_actions",
         shares: ACTION_SHARES,
@@ -85,7 +84,7 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
         retry_delay,
         admission: Admission {
             key: |run| run.project.clone(),
-            acquire: |app, project, now| app.pacer.acquire(project, now),
+            acquire: |app, project, now| app.pacer.acquire(project, now.0),
             retry_at: None,
         },
         work: |app: &App, claim, permit| Box::pin(run(app, claim, permit)),
@@ -93,7 +92,7 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
 }
 
 /// Makes the next attempt of a run. An error means that nothing ran.
-async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut permit: Permit) -> Result<Next> {
+async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut permit: PacedPermit) -> Result<Next> {
     let project = ProjectId::parse(claim.project())?;
     let run = claim.body().await;
     let Some((project, instance)) = find_instance(app, &project, &run.instance).await? else {

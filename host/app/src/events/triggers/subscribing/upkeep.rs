@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::{StreamExt, stream};
-use gate::Shares;
+use gate::{PacedPermit, Shares};
 use manifest::{SECRET_PLACEHOLDER, Subscription, SubscriptionAction, SubscriptionCall};
 use sandbox::{Action, Failure, Output, WebhookSecret};
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::{
         clock::time_after,
         ids::{AccountId, ProjectId},
     },
-    events::{errors, pacing::Permit},
+    events::errors,
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled},
@@ -61,7 +61,7 @@ const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
 const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 
 /// Returns the queue of subscriptions.
-pub(crate) fn queue() -> Queue<ProviderSubscription, App, Permit> {
+pub(crate) fn queue() -> Queue<ProviderSubscription, App, PacedPermit> {
     Queue {
         name: "trigger_subscriptions",
         shares: SUBSCRIPTION_SHARES,
@@ -69,7 +69,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, Permit> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
-            acquire: |app, key, now| app.pacer.acquire(key, now),
+            acquire: |app, key, now| app.pacer.acquire(key, now.0),
             retry_at: None,
         },
         work: |app: &App, claim, mut permit| {
@@ -273,8 +273,7 @@ impl Subject {
         let now = app.claims().now().await?;
         let failures = self.subscription.failures.saturating_add(1);
         let since = self.subscription.failing_since.unwrap_or(now);
-        let is_too_long =
-            failures >= MIN_FAILURES && time_after(since, app.triggers.disable_after) <= now;
+        let is_too_long = failures >= MIN_FAILURES && app.triggers.disables(since, now);
         let kind = &*failure.kind;
         let reason = if REFUSAL_KINDS.contains(&kind) {
             Some(DisabledReason::SubscriptionAuthFailure)

@@ -1,37 +1,25 @@
-//! A concurrency limit for each key, such as a project or an address.
+//! A concurrency limit for each key alone, such as an address or an account.
 
-use std::{collections::HashMap, hash::Hash, sync::Arc};
+use std::{hash::Hash, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Number of keys above which those without permits in use are dropped.
-const MAX_IDLE_KEYS: usize = 1_000;
+use crate::keys::Keys;
 
 /// A concurrency limit of the same number for each key.
 pub struct KeyedLimit<K> {
     permits: usize,
-    keys: Mutex<Keys<K>>,
-}
-
-struct Keys<K> {
-    semaphores: HashMap<K, Arc<Semaphore>>,
-    /// Number of keys at which idle ones are dropped next. It grows with the keys in use, so that
-    /// many of them do not cause a scan for each new one.
-    cleanup_at: usize,
+    keys: Mutex<Keys<K, Arc<Semaphore>>>,
 }
 
 impl<K: Clone + Eq + Hash> KeyedLimit<K> {
     /// Returns a limit with a number of permits for each key.
     #[must_use]
     pub fn new(permits: usize) -> Self {
-        let keys = Keys {
-            semaphores: HashMap::new(),
-            cleanup_at: MAX_IDLE_KEYS,
-        };
         Self {
             permits: permits.min(Semaphore::MAX_PERMITS),
-            keys: Mutex::new(keys),
+            keys: Mutex::default(),
         }
     }
 
@@ -48,23 +36,16 @@ impl<K: Clone + Eq + Hash> KeyedLimit<K> {
 
     fn semaphore(&self, key: &K) -> Arc<Semaphore> {
         let mut keys = self.keys.lock();
-        if let Some(semaphore) = keys.semaphores.get(key) {
-            return semaphore.clone();
-        }
-        if keys.semaphores.len() >= keys.cleanup_at {
-            keys.semaphores
-                .retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
-            keys.cleanup_at = MAX_IDLE_KEYS.max(2 * keys.semaphores.len());
-        }
-        let semaphore = Arc::new(Semaphore::new(self.permits));
-        keys.semaphores.insert(key.clone(), semaphore.clone());
-        semaphore
+        let is_idle = |semaphore: &Arc<Semaphore>| Arc::strong_count(semaphore) == 1;
+        let new = || Arc::new(Semaphore::new(self.permits));
+        keys.entry(key, is_idle, new).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::MAX_IDLE_KEYS;
 
     #[test]
     fn keys_are_limited_each_and_released() {
@@ -82,7 +63,7 @@ mod tests {
         let limit = KeyedLimit::new(1);
         let held = limit.try_acquire(&0).unwrap();
         (0..=MAX_IDLE_KEYS).for_each(|key| drop(limit.try_acquire(&key)));
-        assert!(limit.keys.lock().semaphores.len() < MAX_IDLE_KEYS);
+        assert!(limit.keys.lock().len() < MAX_IDLE_KEYS);
         assert!(limit.try_acquire(&0).is_none(), "a key in use is kept");
         drop(held);
     }

@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use crate::{Busy, Shares, keys::Keys};
 
 /// Bytes that keys share. Cloning is cheap.
-pub struct Pool<K>(Arc<Shared<K>>);
+pub struct ByteCapacity<K>(Arc<Shared<K>>);
 
 /// Bytes that a key holds. They are released when dropped.
 pub struct Reservation<K: Clone + Eq + Hash> {
-    pool: Arc<Shared<K>>,
+    capacity: Arc<Shared<K>>,
     key: K,
     held: AtomicU64,
 }
@@ -34,14 +34,14 @@ struct Inner<K> {
     keys: Keys<K, u64>,
 }
 
-impl<K> Clone for Pool<K> {
+impl<K> Clone for ByteCapacity<K> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<K: Clone + Eq + Hash> Pool<K> {
-    /// Creates a pool.
+impl<K: Clone + Eq + Hash> ByteCapacity<K> {
+    /// Creates a capacity.
     #[must_use]
     pub fn new(shares: Shares) -> Self {
         let inner = Inner {
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash> Pool<K> {
     #[must_use]
     pub fn reserve(&self, key: &K) -> Reservation<K> {
         Reservation {
-            pool: self.0.clone(),
+            capacity: self.0.clone(),
             key: key.clone(),
             held: AtomicU64::new(0),
         }
@@ -94,10 +94,10 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
         if bytes == 0 {
             return Ok(());
         }
-        let mut inner = self.pool.inner.lock();
+        let mut inner = self.capacity.inner.lock();
         let inner = &mut *inner;
         let of_key = inner.keys.entry(&self.key, |bytes| *bytes == 0, || 0);
-        if let Some(busy) = self.pool.shares.refusal(*of_key, inner.used, bytes) {
+        if let Some(busy) = self.capacity.shares.refusal(*of_key, inner.used, bytes) {
             return Err(busy);
         }
         *of_key += bytes;
@@ -115,7 +115,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
     #[must_use]
     pub fn empty(&self) -> Self {
         Self {
-            pool: self.pool.clone(),
+            capacity: self.capacity.clone(),
             key: self.key.clone(),
             held: AtomicU64::new(0),
         }
@@ -134,7 +134,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
         let bytes = self.held.swap(0, Relaxed);
         // Most reservations are empty, and all processors share the counter.
         if bytes > 0 {
-            let mut inner = self.pool.inner.lock();
+            let mut inner = self.capacity.inner.lock();
             inner.used -= bytes;
             if let Some(of_key) = inner.keys.get_mut(&self.key) {
                 *of_key -= bytes;
@@ -167,39 +167,39 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_and_released() {
-        let pool = Pool::new(Shares::new(160, 16, 80));
-        let one = pool.reserve(&1);
+        let capacity = ByteCapacity::new(Shares::new(160, 16, 80));
+        let one = capacity.reserve(&1);
         one.try_grow(80).unwrap();
         assert_eq!(one.try_grow(1), Err(Busy::Own));
         let part = one.split_off();
         assert!(one.is_empty());
-        let other = pool.reserve(&2);
+        let other = capacity.reserve(&2);
         assert_eq!(other.try_grow(11), Err(Busy::Others));
         other.try_grow(10).unwrap();
-        assert_eq!(pool.refusal(&3, 10), None);
+        assert_eq!(capacity.refusal(&3, 10), None);
         drop(part);
         other.try_grow(70).unwrap();
         drop((one, other));
-        assert_eq!(pool.used(), 0);
+        assert_eq!(capacity.used(), 0);
     }
 
     proptest! {
         #[test]
         fn ninth_key_gets_its_base(steps in prop::collection::vec((0u32..8, 0u64..90), 0..500)) {
-            let pool = Pool::new(Shares::new(1_024, 16, 512));
+            let capacity = ByteCapacity::new(Shares::new(1_024, 16, 512));
             let mut held = Vec::new();
             for (key, bytes) in steps {
-                let part = pool.reserve(&key);
+                let part = capacity.reserve(&key);
                 match part.try_grow(bytes) {
                     Ok(()) if bytes > 0 => held.push(part),
                     Ok(()) => drop(held.pop()),
                     Err(_) => (),
                 }
-                prop_assert!(pool.used() <= 1_024);
-                prop_assert_eq!(pool.refusal(&8, 64), None);
+                prop_assert!(capacity.used() <= 1_024);
+                prop_assert_eq!(capacity.refusal(&8, 64), None);
             }
             drop(held);
-            prop_assert_eq!(pool.used(), 0);
+            prop_assert_eq!(capacity.used(), 0);
         }
     }
 }
