@@ -12,7 +12,7 @@ use crate::{given, schemes};
 /// Starts a provider that requires client certificates, and a server whose `api.example.com` is
 /// that provider.
 async fn start() -> (Host, MutualTlsProvider) {
-    let application = MutualTlsProvider::start().await;
+    let application = MutualTlsProvider::start();
     let rewrite = format!("https://api.example.com={}", application.origin);
     let host = Setup::new()
         .with("net.rewrite", rewrite)
@@ -225,7 +225,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
 
 #[tokio::test]
 async fn certificate_is_presented_through_a_proxy() {
-    let application = MutualTlsProvider::start().await;
+    let application = MutualTlsProvider::start();
     let tunnel = Tunnel::to(&application.origin);
     let setup = Setup::new()
         .with_variable("SSL_CERT_FILE", application.authority())

@@ -26,7 +26,7 @@ async fn requested_scopes(oauth: &Oauth, project: &Client) -> [String; 2] {
 async fn shown_scopes(project: &Client, config: &str) -> Vec<String> {
     let (_, url) = link(project, config, json!({})).await;
     let page = Browser::new(project).open(&url).await;
-    let page = String::from_utf8_lossy(&page.bytes).into_owned();
+    let page = page.text();
     let mut shown: Vec<_> = page
         .split("<span class=\"hint\">")
         .skip(1)
@@ -233,7 +233,7 @@ async fn page(project: &Client, url: &str) -> (String, String) {
         .next()
         .unwrap_or_default()
         .to_owned();
-    let text = String::from_utf8_lossy(&page.bytes).into_owned();
+    let text = page.text();
     let token = text
         .split_once("name=\"form-token\" value=\"")
         .expect("the form has its token")
@@ -284,7 +284,7 @@ async fn link_page_stores_only_verified_keys() {
         ];
         let form = format!("form-token={token}&api_key={key}").into_bytes();
         let sent = project.exchange(Method::POST, url, &headers, form).await;
-        let text = String::from_utf8_lossy(&sent.bytes).into_owned();
+        let text = sent.text();
         if told.is_empty() {
             assert!(
                 sent.status == 303 && sent.header("location").contains("?status=success"),

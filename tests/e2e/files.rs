@@ -210,7 +210,7 @@ async fn upload_with_wrong_digest_is_refused() {
     for wrong in [&bytes[1..], &[&bytes[..], b"x"].concat(), b""] {
         let refused = put(&project, url(&asked), wrong).await;
         assert_eq!(refused.status, 400);
-        assert!(String::from_utf8_lossy(&refused.bytes).contains("File_DigestMismatch"));
+        assert!(refused.text().contains("File_DigestMismatch"));
     }
     let answer = copy(&project, slug, asked["key"].as_str().unwrap())
         .await

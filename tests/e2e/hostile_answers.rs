@@ -242,8 +242,5 @@ async fn hostile_error_text_is_not_shown() {
         format!("{}/link/done?status=failed", host.url)
     );
     let page = open(&project, landed.header("location")).await;
-    assert!(
-        !String::from_utf8_lossy(&page.bytes).contains("script"),
-        "{page:?}"
-    );
+    assert!(!page.text().contains("script"), "{page:?}");
 }

@@ -14,8 +14,8 @@ use std::{
 };
 
 use harness::{
-    Host, Registry, author,
-    host::{Setup, beside},
+    Host, Registry, author, beside,
+    host::Setup,
     inbox::INBOX_ORIGIN,
     listed_commands,
     manual::{Shell, Step, rows, steps},

@@ -90,9 +90,7 @@ async fn denied_authorization_fails_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
-    oauth
-        .issuer
-        .set(|settings| settings.consent = harness::issuer::Consent::Deny);
+    oauth.issuer.set(|settings| settings.agrees = false);
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
     let back = oauth
@@ -294,7 +292,7 @@ async fn missing_return_url_ends_on_server_page() {
     );
     let page = open(&project, landed.header("location")).await;
     assert!(
-        page.status == 200 && String::from_utf8_lossy(&page.bytes).contains("connected"),
+        page.status == 200 && page.text().contains("connected"),
         "{page:?}"
     );
 }
@@ -332,11 +330,8 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
     let id = oauth.connect(&project).await;
     let path = format!("/connected_accounts/{id}/refresh");
     let again = json!({ "redirect_url": "https://app.example/again" });
-    for (consent, error) in [
-        (harness::issuer::Consent::Deny, "&error=access_denied"),
-        (harness::issuer::Consent::Agree, ""),
-    ] {
-        oauth.issuer.set(|settings| settings.consent = consent);
+    for (agrees, error) in [(false, "&error=access_denied"), (true, "")] {
+        oauth.issuer.set(|settings| settings.agrees = agrees);
         let asked = project.post(&path, &again).await.expect(200);
         assert_eq!(
             (&asked["id"], &asked["status"]),

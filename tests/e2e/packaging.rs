@@ -8,11 +8,7 @@ use std::{
     process::Command,
 };
 
-use harness::{
-    Finished,
-    host::{Setup, beside},
-    listed_commands,
-};
+use harness::{Finished, beside, host::Setup, listed_commands};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 

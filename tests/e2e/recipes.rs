@@ -683,7 +683,7 @@ async fn assistants_see_recipes_as_prompts() {
     );
     let unknown = json!({ "name": "RECIPE_OTHER" });
     let unknown = request(&given.project, url, "prompts/get", unknown, &key).await;
-    let unknown = String::from_utf8_lossy(&unknown.bytes).into_owned();
+    let unknown = unknown.text();
     assert!(unknown.contains("-32602"), "{unknown}");
     let without = json!({ "execute": { "enable_multi_execute": false } });
     given.project.patch(&path, &without).await.expect(200);

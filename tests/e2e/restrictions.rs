@@ -286,7 +286,7 @@ async fn misspelled_account_of_an_mcp_address_is_refused() {
         request(&project, &url, "tools/list", json!({}), &[]).await
     };
     let refused = list("user_id=amy&conected_account_id=ca_AAAAAAAAAAAA").await;
-    let text = String::from_utf8_lossy(&refused.bytes).into_owned();
+    let text = refused.text();
     assert_eq!(refused.status, 400, "{text}");
     assert!(text.contains("`connected_account_id`"), "{text}");
     result(&list("user_id=amy&agent=editor").await);

@@ -38,7 +38,7 @@ impl Heard {
 
     fn page(&self, what: &str, page: &RawResponse) {
         // A browser receives its own cookie and the form token once.
-        let text = String::from_utf8_lossy(&page.bytes).into_owned();
+        let text = page.text();
         self.note(what, &format!("{} {text}", page.header("location")));
     }
 }
@@ -181,7 +181,7 @@ async fn account_secrets_never_leave_the_server() {
         .next()
         .unwrap_or_default()
         .to_owned();
-    let text = String::from_utf8_lossy(&page.bytes).into_owned();
+    let text = page.text();
     let token = text
         .split_once("name=\"form-token\" value=\"")
         .unwrap()

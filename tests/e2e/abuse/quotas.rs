@@ -374,10 +374,7 @@ async fn upload(project: &Client, slug: &str, name: u8, bytes: usize) -> (Answer
         .exchange(Method::PUT, files::url(&asked), &[], bytes)
         .await;
     if put.status != 200 {
-        assert!(
-            String::from_utf8_lossy(&put.bytes).contains("File_QuotaExceeded"),
-            "{put:?}"
-        );
+        assert!(put.text().contains("File_QuotaExceeded"), "{put:?}");
     }
     (asked, put.status)
 }
