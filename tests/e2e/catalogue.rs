@@ -264,6 +264,7 @@ async fn toolkit_lists_match_a_plain_filter() {
             category.replace(' ', "%20")
         );
         let first = host.as_project().get(&path).await.expect(200);
+        assert_eq!(first["total_items"], expected.len(), "{path}");
         assert_eq!(
             rest(&host.as_project(), &path, &first).await,
             expected,

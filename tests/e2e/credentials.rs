@@ -79,44 +79,6 @@ async fn only_the_provider_sees_the_key() {
 }
 
 #[tokio::test]
-async fn key_is_absent_from_disk_and_log() {
-    let application = Host::application();
-    let host = Setup::new()
-        .with("log", "trace")
-        .with_application(&["api.example.com"], application)
-        .start()
-        .await;
-    let project = host.new_project().await;
-    for path in [
-        "leak/disk/x",
-        "status/disk/401",
-        "status/disk/500",
-        "redirect/disk?to=https://other.example.org/",
-        "bomb/disk",
-    ] {
-        let (tool, _) = connected(&host, &project, given::bearer()).await;
-        project
-            .execute(
-                &tool,
-                json!({ "url": format!("https://api.example.com/{path}") }),
-            )
-            .await
-            .expect(200);
-        project
-            .execute(&tool, json!({ "url": "https://elsewhere.example.org/" }))
-            .await
-            .expect(200);
-    }
-    // Wrong keys are logged truncated, right keys never.
-    host.with_key(&format!("{}x", project.key()))
-        .get("/auth/session/info")
-        .await
-        .expect(401);
-    let (_, status) = host.terminate().await;
-    assert!(status.success());
-}
-
-#[tokio::test]
 async fn disallowed_urls_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
@@ -172,7 +134,7 @@ async fn disallowed_urls_are_typed_errors() {
 async fn a_redirect_carries_no_credential_away() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    // Both hosts are allowed, so only the redirect rule keeps the credential from the other host.
+    // The first two hosts are allowed, so only the redirect rule keeps the credential from the second.
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
@@ -187,7 +149,7 @@ async fn a_redirect_carries_no_credential_away() {
         .await;
     let targets = [
         "https://other.example.com/echo/TAG",
-        "https://elsewhere.example.org/echo/TAG",
+        "https://files.example.net/echo/TAG",
         "https://127.0.0.1/echo/TAG",
         "https://169.254.169.254/TAG",
         "http://api.example.com/echo/TAG",
@@ -204,53 +166,16 @@ async fn a_redirect_carries_no_credential_away() {
             .execute(&guest::tool(slug), json!({ "url": url }))
             .await
             .expect(200);
-        let stopped = answer.failure() == "denied" || answer["data"] == json!({});
+        let is_denied = answer.failure() == "denied";
+        let forbidden = ["files.example.net", "127.0.0.1", "169.254.169.254"];
+        let is_forbidden = forbidden.iter().any(|host| target.contains(host));
+        let stopped = is_denied || (!is_forbidden && answer["data"] == json!({}));
         assert!(stopped, "{target}: {}", answer.text);
-        for seen in Host::application()
-            .seen(&tag)
-            .iter()
-            .filter(|seen| !seen.path.contains("/from"))
-        {
+        let seen = Host::application().seen(&tag);
+        assert!(seen.is_empty() || !is_forbidden, "{target}: {seen:?}");
+        for seen in seen {
             assert_eq!(seen.header("authorization"), "", "{target}");
         }
-    }
-}
-
-#[tokio::test]
-async fn redirect_to_disallowed_host_is_typed_error() {
-    let project = Host::shared().await.new_project().await;
-    let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
-    for target in [
-        "https://other.example.com/echo/TAG",
-        "https://127.0.0.1/echo/TAG",
-        "https://169.254.169.254/TAG",
-    ] {
-        let tag = unique(8);
-        let url = format!(
-            "https://api.example.com/redirect/from?to={}",
-            target.replace("TAG", &tag)
-        );
-        let answer = project
-            .execute(&guest::tool(slug), json!({ "url": url }))
-            .await
-            .expect(200);
-        assert_eq!(answer.failure(), "denied", "{target}: {}", answer.text);
-        assert_eq!(
-            Host::application()
-                .seen(&tag)
-                .iter()
-                .filter(|seen| seen.path.contains("echo"))
-                .count(),
-            0
-        );
     }
 }
 

@@ -146,6 +146,12 @@ async fn invalid_token_response_fails_without_retry() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     for fault in [
+        Fault::Html,
+        Fault::Malformed,
+        Fault::ErrorInside,
+        Fault::Lost,
+        Fault::Status(500),
+        Fault::Refused("invalid_grant"),
         Fault::Says("{}"),
         Fault::Says("[]"),
         Fault::Says("null"),

@@ -153,16 +153,6 @@ async fn project_can_disable_payload_storage() {
 }
 
 #[tokio::test]
-async fn an_unknown_log_is_not_found() {
-    let project = Host::shared().await.new_project().await;
-    project
-        .get(&format!("{LOGS_PATH}/log_AAAAAAAAAAAA"))
-        .await
-        .expect(404)
-        .assert_envelope();
-}
-
-#[tokio::test]
 async fn newest_runs_of_each_project_are_kept() {
     let host = Setup::new().start().await;
     let tool = given::echo(&host).await;

@@ -162,27 +162,6 @@ async fn state_is_valid_once() {
 }
 
 #[tokio::test]
-async fn concurrent_callbacks_exchange_the_code_once() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
-    let all = futures::future::join_all((0..8).map(|_| open(&project, &back))).await;
-    let mut statuses: Vec<_> = all.iter().map(|landed| landed.status).collect();
-    statuses.sort_unstable();
-    assert_eq!(statuses, [302, 400, 400, 400, 400, 400, 400, 400]);
-    assert_eq!(exchanges(&oauth), 1);
-    assert_eq!(
-        account(&project, made["id"].as_str().unwrap()).await["status"],
-        "ACTIVE"
-    );
-}
-
-#[tokio::test]
 async fn issuer_mismatch_fails_before_code_exchange() {
     let host = Host::shared().await;
     let project = host.new_project().await;
@@ -205,45 +184,6 @@ async fn issuer_mismatch_fails_before_code_exchange() {
         "FAILED"
     );
     assert_eq!(exchanges(&oauth), 0);
-}
-
-#[tokio::test]
-async fn invalid_token_response_fails_the_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    for fault in [
-        Fault::Html,
-        Fault::Malformed,
-        Fault::ErrorInside,
-        Fault::Lost,
-        Fault::Status(500),
-        Fault::Refused("invalid_grant"),
-    ] {
-        let oauth = Oauth::new(host, &project).await;
-        oauth.issuer.fault(fault, 1);
-        let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
-        let landed = open(&project, &back).await;
-        assert!(
-            landed
-                .header("location")
-                .ends_with("&error=token_exchange_failed"),
-            "{fault:?}: {landed:?}"
-        );
-        let failed = account(&project, made["id"].as_str().unwrap()).await;
-        assert_eq!(
-            (failed["status"].clone(), exchanges(&oauth)),
-            ("FAILED".into(), 1),
-            "{fault:?}"
-        );
-        assert!(
-            !failed.text.contains(harness::issuer::CLIENT_SECRET),
-            "{fault:?}: {failed:?}"
-        );
-    }
 }
 
 #[tokio::test]

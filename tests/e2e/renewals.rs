@@ -148,29 +148,6 @@ async fn each_expired_token_is_refreshed_once() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn three_servers_share_one_token_refresh() {
-    let bucket = BucketService::start();
-    let (hosts, projects) = three(&bucket).await;
-    let oauth = toolkit(&hosts[0], &projects).await;
-    connect(&oauth, &projects[0], "default").await;
-    end(&oauth);
-    oauth.issuer.hold(true);
-    let calls =
-        (0..CONCURRENT_CALLS).map(|number| execute(&oauth, &projects[number % 3], "default"));
-    let (answers, ()) = tokio::join!(join_all(calls), async {
-        wait_until("a refresh is under way", || async { oauth.refreshes() > 0 }).await;
-        oauth.issuer.hold(false);
-    });
-    for answer in answers {
-        answer.data();
-    }
-    assert_eq!(
-        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-        (1, 1)
-    );
-}
-
 #[tokio::test]
 async fn slow_refresh_returns_retry_after() {
     let host = crate::given::with_application()

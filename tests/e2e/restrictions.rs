@@ -43,130 +43,35 @@ async fn misspelled_restrictions_are_refused() {
     };
     let server = "/mcp/00000000-0000-4000-8000-000000000000";
     let trigger = "/trigger_instances/NO_SUCH_TRIGGER/upsert";
-    let cases = [
-        (
-            "POST",
-            "/mcp/servers",
-            json!({ "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }),
-            "allowed_tool",
-            "allowed_tools",
-        ),
-        (
-            "POST",
-            "/mcp/servers/custom",
-            json!({ "name": "Some tools", "auth_configs_ids": [] }),
-            "auth_configs_ids",
-            "auth_config_ids",
-        ),
-        (
-            "PATCH",
-            server,
-            json!({ "alowedTools": [] }),
-            "alowedTools",
-            "allowed_tools",
-        ),
-        (
-            "POST",
-            "/auth_configs",
-            auth_config(json!({ "restrict_to_following_tool": ["A"] })),
-            "auth_config.restrict_to_following_tool",
-            "restrict_to_following_tools",
-        ),
-        (
-            "POST",
-            "/auth_configs",
-            auth_config(
-                json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } }),
-            ),
-            "auth_config.tool_access_config.tools_available_for_executions",
-            "tools_available_for_execution",
-        ),
-        (
-            "PATCH",
-            "/auth_configs/ac_AAAAAAAAAAAA",
-            json!({ "type": "custom", "tool_acces_config": {} }),
-            "tool_acces_config",
-            "tool_access_config",
-        ),
-        (
-            "POST",
-            "/connected_accounts",
-            account,
-            "connection.experimental.acl_config_for_shared.not_allowed_user_id",
-            "not_allowed_user_ids",
-        ),
-        (
-            "POST",
-            "/labs/tool_router/session",
-            json!({ "user_id": "amy", "config": { "toolkit": [] } }),
-            "config.toolkit",
-            "toolkits",
-        ),
-        (
-            "POST",
-            trigger,
-            json!({ "conected_account_id": "ca_AAAAAAAAAAAA" }),
-            "conected_account_id",
-            "connected_account_id",
-        ),
-        (
-            "POST",
-            trigger,
-            json!({ "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }),
-            "action.connected_account",
-            "connected_account_id",
-        ),
-        (
-            "POST",
-            trigger,
-            json!({ "action": { "tool_slug": "A", "instead_of_webhooks": true } }),
-            "action.instead_of_webhooks",
-            "instead_of_webhook",
-        ),
-        (
-            "POST",
-            &execute,
-            json!({ "connected_account": "ca_AAAAAAAAAAAA" }),
-            "body: connected_account",
-            "connected_account_id",
-        ),
-        (
-            "POST",
-            &execute,
-            json!({ "userId": "amy" }),
-            "body: userId",
-            "user_id",
-        ),
-        (
-            "POST",
-            "/tools/execute/proxy",
-            json!({ "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }),
-            "conected_account_id",
-            "connected_account_id",
-        ),
-        (
-            "PATCH",
-            "/org/project/config",
-            json!({ "require_mcp_api_kye": true }),
-            "require_mcp_api_kye",
-            "require_mcp_api_key",
-        ),
-        (
-            "PATCH",
-            "/webhook_subscriptions/ws_AAAAAAAAAAAA",
-            json!({ "enabled_event": [] }),
-            "enabled_event",
-            "enabled_events",
-        ),
-    ];
-    for (method, path, body, wrong, right) in cases {
-        let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let refused = project.send(method, path, Body::Json(body), &[]).await;
-        let problems = refused.expect(400).problems();
+    let cases = json!([
+        ["POST", "/mcp/servers", { "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }, "allowed_tool", "allowed_tools"],
+        ["POST", "/mcp/servers/custom", { "name": "Some tools", "auth_configs_ids": [] }, "auth_configs_ids", "auth_config_ids"],
+        ["PATCH", server, { "alowedTools": [] }, "alowedTools", "allowed_tools"],
+        ["POST", "/auth_configs", auth_config(json!({ "restrict_to_following_tool": ["A"] })), "auth_config.restrict_to_following_tool", "restrict_to_following_tools"],
+        ["POST", "/auth_configs", auth_config(json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } })), "auth_config.tool_access_config.tools_available_for_executions", "tools_available_for_execution"],
+        ["PATCH", "/auth_configs/ac_AAAAAAAAAAAA", { "type": "custom", "tool_acces_config": {} }, "tool_acces_config", "tool_access_config"],
+        ["POST", "/connected_accounts", account, "connection.experimental.acl_config_for_shared.not_allowed_user_id", "not_allowed_user_ids"],
+        ["POST", "/labs/tool_router/session", { "user_id": "amy", "config": { "toolkit": [] } }, "config.toolkit", "toolkits"],
+        ["POST", trigger, { "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
+        ["POST", trigger, { "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }, "action.connected_account", "connected_account_id"],
+        ["POST", trigger, { "action": { "tool_slug": "A", "instead_of_webhooks": true } }, "action.instead_of_webhooks", "instead_of_webhook"],
+        ["POST", execute, { "connected_account": "ca_AAAAAAAAAAAA" }, "body: connected_account", "connected_account_id"],
+        ["POST", execute, { "userId": "amy" }, "body: userId", "user_id"],
+        ["POST", "/tools/execute/proxy", { "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
+        ["PATCH", "/org/project/config", { "require_mcp_api_kye": true }, "require_mcp_api_kye", "require_mcp_api_key"],
+        ["PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", { "enabled_event": [] }, "enabled_event", "enabled_events"],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let text = |index: usize| case[index].as_str().unwrap();
+        let method = Method::from_bytes(text(0).as_bytes()).unwrap();
+        let body = Body::Json(case[2].clone());
+        let problems = project.send(method, text(1), body, &[]).await;
+        let problems = problems.expect(400).problems();
+        let (wrong, right) = (text(3), text(4));
         let expected = format!("{wrong}: is unknown; the nearest known name is `{right}`, ");
         assert!(
             problems.iter().any(|line| line.starts_with(&expected)),
-            "{path}: {problems:?}"
+            "{case}: {problems:?}"
         );
     }
     let misplaced = [

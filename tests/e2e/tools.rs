@@ -69,22 +69,6 @@ async fn lines_of_a_description_are_joined() {
 }
 
 #[tokio::test]
-async fn a_call_answers_data_and_a_log_id() {
-    let project = Host::shared().await.new_project().await;
-    let answer = project
-        .execute(
-            given::shared_echo().await,
-            json!({ "a": [1, 2, { "b": null }] }),
-        )
-        .await;
-    assert!(
-        answer["log_id"].as_str().unwrap().starts_with("log_"),
-        "{answer:?}"
-    );
-    assert_eq!(answer.data(), json!({ "a": [1, 2, { "b": null }] }));
-}
-
-#[tokio::test]
 async fn arguments_round_trip_unchanged() {
     let project = Host::shared().await.new_project().await;
     let arguments = r#"{"z":"𝄞 \"quoted\" \\ \u0001","a":1e300,"m":12345678901234567,"half":0.1}"#;
