@@ -1,7 +1,7 @@
 //! Connecting an account: the authorization request, interruptions, and verification of credentials
 //! before they are stored.
 
-use harness::{Client, Guest, Host, Issuer, guest, issuer::Fault, wait_until};
+use harness::{Client, Guest, Host, Issuer, guest, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -158,32 +158,6 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     })
     .await;
     oauth.execute(&project).await.data();
-}
-
-#[tokio::test]
-async fn missing_expires_in_keeps_the_known_lifetime() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
-    let id = oauth.connect(&project).await;
-    let read = || async {
-        project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200)["state"]["val"]
-            .clone()
-    };
-    assert_eq!(read().await["expires_in"], 3_600);
-    oauth.issuer.expire();
-    oauth.issuer.fault(Fault::NoExpiry, 1);
-    oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            read().await.get("expires_in"),
-            oauth.issuer.granted("refresh_token")
-        ),
-        (Some(&json!(3_600)), 1)
-    );
 }
 
 #[tokio::test]

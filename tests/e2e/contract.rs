@@ -133,29 +133,6 @@ fn every_reference_in_the_description_leads_somewhere() {
 }
 
 #[tokio::test]
-async fn requests_made_of_the_schemas_get_described_answers() {
-    let host = Host::shared().await;
-    let mut seen = ReceivedRequest::default();
-    let clients = Clients::of(host, host.new_project().await).await;
-    for operation in CLIENT_OPERATIONS
-        .iter()
-        .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
-    {
-        let right = clients.right(operation);
-        for all in [false, true] {
-            let answer = send(
-                right,
-                operation,
-                &operation.addressed(),
-                operation.body(all),
-            )
-            .await;
-            seen.check(operation, &answer);
-        }
-    }
-}
-
-#[tokio::test]
 async fn every_described_response_occurs_as_described() {
     let mut seen = ReceivedRequest::default();
     let origin = &Host::application().origin;

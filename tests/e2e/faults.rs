@@ -265,24 +265,6 @@ async fn late_refusal_does_not_expire_refreshed_account() {
 }
 
 #[tokio::test]
-async fn idle_account_is_refreshed() {
-    let host = given::with_application()
-        .with("connections.idle_refresh_s", "1")
-        .start()
-        .await;
-    let project = host.as_project();
-    let (oauth, id) = ended(&host, &project).await;
-    wait_until("the job has refreshed it", || async {
-        refreshed(&oauth) == 1
-    })
-    .await;
-    assert_eq!(
-        (status(&project, &id).await.0, oauth.tokens_used().len()),
-        ("ACTIVE".into(), 0)
-    );
-}
-
-#[tokio::test]
 async fn token_refreshed_for_deleted_account_is_revoked() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -328,38 +328,6 @@ async fn superseded_connection_attempt_is_rejected() {
 }
 
 #[tokio::test]
-async fn callback_for_deleted_account_is_rejected() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
-    project
-        .delete(&format!(
-            "/connected_accounts/{}",
-            made["id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
-    assert_eq!(open(&project, &back).await.status, 400);
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
-    let id = project.project_id().await;
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
-    assert_eq!(open(&project, &back).await.status, 400);
-    assert_eq!(exchanges(&oauth), 0);
-}
-
-#[tokio::test]
 async fn user_verification_precedes_activation() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -126,6 +126,8 @@ async fn lifetime_is_kept_if_a_refresh_states_none() {
         oauth.execute(&project).await.data();
         assert_eq!(oauth.refreshes(), number);
     }
+    let read = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(read["items"][0]["state"]["val"]["expires_in"], 1);
 }
 
 #[tokio::test]
@@ -311,30 +313,6 @@ async fn interrupted_refresh_is_tried_once_more() {
         (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
         (2, 1)
     );
-}
-
-#[tokio::test]
-async fn account_deleted_during_refresh_stays_deleted() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let (oauth, id) = ended(host, &project).await;
-    oauth.issuer.hold(true);
-    let (answer, ()) = tokio::join!(oauth.execute(&project), async {
-        wait_until("a refresh is under way", || async {
-            oauth.issuer.granted("refresh_token") == 1
-        })
-        .await;
-        project
-            .delete(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
-        oauth.issuer.hold(false);
-    });
-    assert_eq!(answer.status, 404, "{answer:?}");
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(404);
 }
 
 #[tokio::test]
