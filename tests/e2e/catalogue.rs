@@ -328,13 +328,7 @@ async fn insertion_between_pages_skips_and_repeats_nothing() {
     let config = given::auth_config(&project).await;
     let made = async |user: &str| {
         given::auth_config(&project).await;
-        project
-            .post(
-                "/connected_accounts",
-                &given::account(&config, user, &harness::secret()),
-            )
-            .await
-            .expect(201);
+        given::made_account(&project, &config, user, &harness::secret()).await;
     };
     for user in ["a", "b", "c", "d"] {
         made(user).await;

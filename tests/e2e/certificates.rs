@@ -101,19 +101,8 @@ async fn missing_or_unreadable_certificate_is_refused() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
+    project.connect_with_key(&slug, "default").await;
     let refused = whoami(&project, &slug, "default").await.expect(200);
     assert!(
         ["tls", "connect", "protocol"].contains(&refused.failure()),

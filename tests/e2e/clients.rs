@@ -314,10 +314,7 @@ async fn resource_metadata_names_the_issuer() {
         ("&error=access_denied&iss=ISS", "access_denied"),
     ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = oauth.visit(&made).await;
         let (unsigned, issuer) = back.split_once("&iss=").unwrap();
         let answered = format!("{unsigned}{}", more.replace("ISS", issuer));
         let landed = project

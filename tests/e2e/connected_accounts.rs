@@ -13,13 +13,7 @@ const ACCOUNT_KEY: &str = harness::marked!("sk-live-");
 async fn connected_at_once_and_masked_everywhere() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let made = project
-        .post(
-            "/connected_accounts",
-            &given::account(&config, "amy", ACCOUNT_KEY),
-        )
-        .await
-        .expect(201);
+    let made = given::made_account(&project, &config, "amy", ACCOUNT_KEY).await;
     let id = made["id"].as_str().unwrap();
     assert!(id.starts_with("ca_") && id.len() == 15, "{id}");
     assert_eq!(
@@ -117,13 +111,7 @@ async fn the_list_filters_and_sorts() {
     let config = given::auth_config(&project).await;
     let mut ids = Vec::new();
     for user in ["amy", "bob", "cleo"] {
-        let made = project
-            .post(
-                "/connected_accounts",
-                &given::account(&config, user, ACCOUNT_KEY),
-            )
-            .await
-            .expect(201);
+        let made = given::made_account(&project, &config, user, ACCOUNT_KEY).await;
         ids.push(made["id"].as_str().unwrap().to_owned());
     }
     project
@@ -186,13 +174,7 @@ async fn the_list_filters_and_sorts() {
 async fn switched_off_on_and_deleted() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let made = project
-        .post(
-            "/connected_accounts",
-            &given::account(&config, "amy", ACCOUNT_KEY),
-        )
-        .await
-        .expect(201);
+    let made = given::made_account(&project, &config, "amy", ACCOUNT_KEY).await;
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     for (enabled, status) in [(false, "INACTIVE"), (true, "ACTIVE")] {
         let changed = project

@@ -118,10 +118,7 @@ async fn code_parameter_name_follows_the_scheme() {
         ("code", "&error=invalid_response", "FAILED"),
     ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = oauth.visit(&made).await;
         let landed = open(&project, &back.replacen("?code=", &format!("?{name}="), 1)).await;
         assert!(
             landed.header("location").contains(outcome),
@@ -142,10 +139,7 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     oauth.issuer.hold(true);
     tokio::select! {
         landed = open(&project, &back) => panic!("nobody has answered yet: {landed:?}"),

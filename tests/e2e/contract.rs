@@ -1149,19 +1149,8 @@ async fn with_a_model(seen: &mut ReceivedRequest) {
 async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
     let (project, no) = (host.as_project(), &[][..]);
     let slug = given::slug();
-    host.publish(
-        Guest::echo().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    let account = project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    given::publish_with_key(host, &Guest::echo(), &slug).await;
+    let account = project.connect_with_key(&slug, "default").await;
     let call = |account: &str, endpoint: &str| json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
     for (endpoint, status) in [
         ("/echo/x", 200),
@@ -1287,10 +1276,7 @@ async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
         .call(&project, "connected_accounts_create", no, body)
         .await
         .expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let (_, query) = back.split_once('?').unwrap();
     let nobody = host.anonymous();
     let landed = seen

@@ -82,14 +82,7 @@ async fn only_the_provider_sees_the_key() {
 async fn disallowed_urls_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let tag = unique(8);
     let urls = [
         "https://other.example.com/echo/TAG",
@@ -139,14 +132,7 @@ async fn a_redirect_carries_no_credential_away() {
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let targets = [
         "https://other.example.com/echo/TAG",
         "https://files.example.net/echo/TAG",
@@ -242,14 +228,7 @@ async fn each_project_and_user_sends_its_own_key() {
 async fn a_refused_key_is_not_tried_twice() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let tag = unique(8);
     let url = format!("https://api.example.com/status/{tag}/401");
     project
@@ -267,14 +246,7 @@ async fn a_refused_key_is_not_tried_twice() {
 async fn answers_that_are_too_large_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     for path in ["big/large/11534336", "bomb/large"] {
         let url = format!("https://api.example.com/{path}");
         let answer = project

@@ -54,13 +54,7 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
         let (project, config) = (project.clone(), config.clone());
         async move {
             let user = format!("user-{record:04}");
-            project
-                .post(
-                    "/connected_accounts",
-                    &given::account(&config, &user, &harness::secret()),
-                )
-                .await
-                .expect(201);
+            given::made_account(&project, &config, &user, &harness::secret()).await;
             project
                 .execute(
                     "KEPT_RUN",

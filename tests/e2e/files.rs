@@ -395,9 +395,7 @@ async fn with_its_project_a_file_is_gone() {
             .count()
     };
     assert_eq!(files(), 2);
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await;
+    host.delete_project(&id).await;
     wait_until("the files are erased", || async { files() == 0 }).await;
     assert_eq!(get(&host.as_project(), &link).await.status, 404);
 }

@@ -103,6 +103,18 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
     })
 }
 
+/// Connects an account by its key.
+pub(crate) async fn made_account(project: &Client, config: &str, user: &str, key: &str) -> Answer {
+    let body = account(config, user, key);
+    project.post("/connected_accounts", &body).await.expect(201)
+}
+
+/// Publishes a guest as a toolkit whose accounts have a key.
+pub(crate) async fn publish_with_key(host: &Host, guest: &Guest<'_>, slug: &str) {
+    let manifest = guest::manifest_with_key(slug, bearer());
+    host.publish(guest.component(), &manifest).await;
+}
+
 /// Returns a polling trigger that takes any configuration and reports any data.
 pub(crate) fn trigger(toolkit: &str, name: &str) -> Value {
     json!({
@@ -281,13 +293,16 @@ impl Oauth {
         project.post("/connected_accounts", &body).await.expect(201)
     }
 
+    /// Agrees to a connection attempt at the provider and returns the address of the callback.
+    pub(crate) async fn visit(&self, made: &Answer) -> String {
+        let url = made["redirect_url"].as_str().unwrap();
+        self.issuer.visit(url).await
+    }
+
     /// Connects an account of the default user and returns its id.
     pub(crate) async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project, "https://app.example/done").await;
-        let back = self
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = self.visit(&made).await;
         let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
         assert!(
             landed.header("location").contains("status=success"),

@@ -18,10 +18,7 @@ fn asked(oauth: &Oauth, place: &str) -> usize {
 /// Starts a connection attempt and returns the account, the callback address, and its `state`.
 async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
     let made = oauth.begin(project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let state = back
         .split_once("state=")
         .unwrap()
@@ -232,10 +229,7 @@ async fn hostile_error_text_is_not_shown() {
     let oauth = Oauth::new(host, &project).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let state = back.split_once("state=").unwrap().1;
     let url = format!(
         "{}/api/v3/toolkits/auth/callback?error={}&state={state}",

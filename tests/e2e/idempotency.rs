@@ -30,19 +30,8 @@ async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Val
         .start()
         .await;
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    host.as_project()
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
+    host.as_project().connect_with_key(&slug, "default").await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let call = move |url: &str| {
         (

@@ -102,11 +102,7 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
         .start()
         .await;
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let secret = format!("sk-{}", harness::secret());
     host.as_project()
         .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))

@@ -36,10 +36,7 @@ async fn authorized_account_uses_the_issued_token() {
         made["redirect_url"]
     );
     let id = made["id"].as_str().unwrap();
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     assert!(
         back.starts_with(&format!("{}/api/v3/toolkits/auth/callback?code=", host.url)),
         "{back}"
@@ -93,10 +90,7 @@ async fn denied_authorization_fails_the_account() {
     oauth.issuer.set(|settings| settings.agrees = false);
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let landed = open(&project, &back).await;
     let expected = format!(
         "https://app.example/done?status=failed&connected_account_id={id}&error=access_denied"
@@ -122,10 +116,7 @@ async fn state_is_valid_once() {
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let (address, query) = back.split_once('?').unwrap();
     let (code, state) = query.split_once('&').unwrap();
     let altered = state.replacen("state=", "state=A", 1);
@@ -168,10 +159,7 @@ async fn issuer_mismatch_fails_before_code_exchange() {
     let oauth = Oauth::new(host, &project).await;
     oauth.issuer.fault(Fault::OtherIssuer, 1);
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let landed = open(&project, &back).await;
     assert!(
         landed
@@ -221,10 +209,7 @@ async fn missing_return_url_ends_on_server_page() {
     let oauth = Oauth::new(host, &project).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let landed = open(&project, &back).await;
     assert_eq!(
         landed.header("location"),
@@ -247,10 +232,7 @@ async fn late_callback_connects_an_expired_account() {
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     wait_until("the account expires", || async {
         account(&project, id).await["status"] == "EXPIRED"
     })
@@ -277,10 +259,7 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
             (&asked["id"], &asked["status"]),
             (&id.as_str().into(), &"ACTIVE".into())
         );
-        let back = oauth
-            .issuer
-            .visit(asked["redirect_url"].as_str().unwrap())
-            .await;
+        let back = oauth.visit(&asked).await;
         oauth.execute(&project).await.data();
         let landed = open(&project, &back).await;
         let status = if error.is_empty() {
@@ -308,10 +287,7 @@ async fn superseded_connection_attempt_is_rejected() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let old = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let old = oauth.visit(&made).await;
     let path = format!(
         "/connected_accounts/{}/refresh",
         made["id"].as_str().unwrap()
@@ -319,10 +295,7 @@ async fn superseded_connection_attempt_is_rejected() {
     let asked = project.post(&path, &json!({})).await.expect(200);
     assert_eq!(asked["status"], "INITIATED");
     assert_eq!(open(&project, &old).await.status, 400);
-    let new = oauth
-        .issuer
-        .visit(asked["redirect_url"].as_str().unwrap())
-        .await;
+    let new = oauth.visit(&asked).await;
     assert_eq!(open(&project, &new).await.status, 302);
     assert_eq!(exchanges(&oauth), 1);
 }
@@ -357,10 +330,7 @@ async fn user_verification_precedes_activation() {
             json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
         let made = project.post("/connected_accounts", &body).await.expect(201);
         let id = made["id"].as_str().unwrap();
-        let back = oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = oauth.visit(&made).await;
         let landed = open(&project, &back).await;
         let session = landed
             .header("location")
@@ -617,13 +587,7 @@ async fn account_key_and_alias_can_be_updated() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let config = given::auth_config(&project).await;
-    let made = project
-        .post(
-            "/connected_accounts",
-            &given::account(&config, "amy", harness::marked!("k-old-")),
-        )
-        .await
-        .expect(201);
+    let made = given::made_account(&project, &config, "amy", harness::marked!("k-old-")).await;
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     let key = |scheme: &str, key: &str| json!({ "connection": { "state": { "authScheme": scheme, "val": { "api_key": key } } } });
     let mut both = key("API_KEY", harness::marked!("k-new-"));
@@ -643,13 +607,7 @@ async fn account_key_and_alias_can_be_updated() {
         .patch(&path, &json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": null } } } }))
         .await
         .expect(400);
-    let second = project
-        .post(
-            "/connected_accounts",
-            &given::account(&config, "amy", &harness::secret()),
-        )
-        .await
-        .expect(201);
+    let second = given::made_account(&project, &config, "amy", &harness::secret()).await;
     let second = format!("/connected_accounts/{}", second["id"].as_str().unwrap());
     assert_eq!(
         project

@@ -494,13 +494,7 @@ async fn tool_restricted_config_refuses_proxy_requests() {
     });
     let config = project.post("/auth_configs", &config).await.expect(201);
     let id = config["auth_config"]["id"].as_str().unwrap();
-    let account = project
-        .post(
-            "/connected_accounts",
-            &given::account(id, "default", ACCOUNT_KEY),
-        )
-        .await
-        .expect(201);
+    let account = given::made_account(&project, id, "default", ACCOUNT_KEY).await;
     let refused = proxy(
         &project,
         account["id"].as_str().unwrap(),

@@ -57,10 +57,7 @@ pub(crate) async fn connect(oauth: &Oauth, project: &Client, user: &str) -> Stri
     let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
     assert!(
         landed.header("location").contains("status=success"),

@@ -165,14 +165,7 @@ async fn the_old_name_of_the_user_is_understood() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/alias" });
     let body = json!({ "arguments": arguments, "entity_id": "amy", "version": "latest" });
@@ -186,14 +179,7 @@ async fn the_old_name_of_the_user_is_understood() {
 async fn the_account_named_must_be_the_users() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project
-        .connect(
-            slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    let id = project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/named" });
     let call = |more: Value| {
@@ -229,14 +215,7 @@ async fn the_account_named_must_be_the_users() {
 async fn a_disabled_account_does_not_execute() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project
-        .connect(
-            slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    let id = project.connect_with_key(slug, "amy").await;
     let status = format!("/connected_accounts/{id}/status");
     project
         .patch(&status, &json!({ "enabled": false }))
@@ -262,14 +241,7 @@ async fn a_disabled_account_does_not_execute() {
 async fn failed_tool_run_is_a_200_response() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let answer = project
         .execute(
             &guest::tool(slug),

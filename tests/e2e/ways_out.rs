@@ -297,14 +297,7 @@ async fn issuer_metadata_cannot_reach_private_addresses() {
 
     let oauth = says("token_endpoint").await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let landed = open(
-        &project,
-        &oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await,
-    )
-    .await;
+    let landed = open(&project, &oauth.visit(&made).await).await;
     assert!(
         landed.header("location").contains("status=failed"),
         "{landed:?}"

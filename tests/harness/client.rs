@@ -246,6 +246,12 @@ impl Client {
             .to_owned()
     }
 
+    /// Connects an account with a new secret key and returns its id.
+    pub async fn connect_with_key(&self, toolkit: &str, user: &str) -> String {
+        let values = json!({ "api_key": hunt::secret() });
+        self.connect(toolkit, "API_KEY", user, values).await
+    }
+
     /// Sends bytes to an address outside the API, for example to a link, with only these headers.
     pub async fn exchange(
         &self,

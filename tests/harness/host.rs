@@ -549,6 +549,12 @@ impl Host {
         self.with_key(made["api_key"].as_str().expect("the new project has a key"))
     }
 
+    /// Deletes a project.
+    pub async fn delete_project(&self, id: &str) {
+        let path = format!("/org/owner/project/{id}");
+        self.as_org().delete(&path).await.expect(200);
+    }
+
     /// Creates a user with this role and returns its client.
     pub async fn new_member(&self, role: &str) -> Client {
         let body = json!({ "email": format!("{}@example.com", unique(8)), "role": role });

@@ -545,13 +545,7 @@ async fn short_secrets_are_masked_whole() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     for (secret, shown) in [("1234567", "REDACTED"), ("12345678", "1234...")] {
-        let made = project
-            .post(
-                "/connected_accounts",
-                &given::account(&config, secret, secret),
-            )
-            .await
-            .expect(201);
+        let made = given::made_account(&project, &config, secret, secret).await;
         let read = project
             .get(&format!(
                 "/connected_accounts/{}",

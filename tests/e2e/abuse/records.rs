@@ -257,13 +257,7 @@ async fn account_without_its_auth_config_is_passed_over() {
         auth_config(&project, slug).await,
     );
     let kept = harness::secret();
-    project
-        .post(
-            "/connected_accounts",
-            &given::account(&older, "default", &kept),
-        )
-        .await
-        .expect(201);
+    given::made_account(&project, &older, "default", &kept).await;
     for _ in 0..3 {
         account(&project, &newer, "default").await;
     }
@@ -476,10 +470,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         .unwrap()
         .to_owned();
     let begun = own.begin(&project, "https://app.example/done").await;
-    let back = own
-        .issuer
-        .visit(begun["redirect_url"].as_str().unwrap())
-        .await;
+    let back = own.visit(&begun).await;
     let (asked, bytes) = (
         files::ask(&project, &slug, b"bytes", json!({}))
             .await
@@ -504,10 +495,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         "create function cut_off() returns trigger language plpgsql as $$ begin raise exception 'cut off'; end $$; \
          create trigger cut_off before delete on credentials for each row execute function cut_off();",
     );
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
+    host.delete_project(&id).await;
     project.get("/connected_accounts").await.expect(401);
     let granted = own.issuer.granted("authorization_code");
     assert_eq!(given::open(&project, &link).await.status, 400);
@@ -559,10 +547,7 @@ async fn deleted_project_leaves_no_record() {
     oauth.connect(&project).await;
     oauth.begin(&project, "https://app.example/done").await;
     assert!(secrets_of(host.setup().database(), &id) > 5);
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
+    host.delete_project(&id).await;
     assert_eq!(
         secrets_of(host.setup().database(), &id),
         0,
