@@ -42,14 +42,7 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
     let project = host.as_project();
-    let config = json!({
-        "toolkit": { "slug": "kept" },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
-    });
-    let config = project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let config = project.auth_config("kept", "API_KEY", json!({})).await;
     let work = stream::iter(0..records).map(|record| {
         let (project, config) = (project.clone(), config.clone());
         async move {

@@ -218,13 +218,7 @@ pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
 
 /// Creates an auth config with an OAuth client of the project and returns its id.
 pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
-    let config =
-        json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    project.auth_config(slug, "OAUTH2", credentials).await
 }
 
 /// Returns the OAuth app of the operator for a toolkit.
@@ -254,14 +248,11 @@ impl Oauth {
             &guest::manifest_with_scheme(&slug, scheme),
         )
         .await;
-        let config =
-            json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
-        let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-        let made = project.post("/auth_configs", &body).await.expect(201);
+        let config = project.auth_config(&slug, &mode, credentials).await;
         Self {
             tag,
             slug,
-            config: made["auth_config"]["id"].as_str().unwrap().to_owned(),
+            config,
             issuer,
         }
     }

@@ -96,7 +96,7 @@ impl Shelf {
 
 /// Starts a server with a toolkit that requires a key and an account with that key. Returns the
 /// server, the tool and the key.
-async fn furnished(application: &FakeApp) -> (Host, String, String) {
+pub(crate) async fn furnished(application: &FakeApp) -> (Host, String, String) {
     let host = Setup::new()
         .with_application(&["api.example.com"], application)
         .start()
@@ -111,7 +111,12 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
 }
 
 /// Asserts that the encrypted secret can be decrypted: the provider receives it.
-async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, secret: &str) {
+pub(crate) async fn assert_connected(
+    client: &Client,
+    application: &FakeApp,
+    tool: &str,
+    secret: &str,
+) {
     let tag = unique(8);
     let answer = client
         .execute(

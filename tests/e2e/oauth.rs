@@ -1,19 +1,12 @@
 //! Connecting accounts with OAuth 2: the path of a browser, and attacks on it.
 
-use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
+use harness::{Answer, Host, Issuer, guest, issuer::Fault, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
     given::{self, Oauth, open},
     link::Browser,
 };
-
-async fn account(project: &Client, id: &str) -> Answer {
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200)
-}
 
 /// Returns the number of codes sent to the token endpoint.
 fn exchanges(oauth: &Oauth) -> usize {
@@ -45,7 +38,7 @@ async fn authorized_account_uses_the_issued_token() {
     assert_eq!(landed.status, 302);
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
     assert_eq!(landed.header("location"), expected);
-    let connected = account(&project, id).await;
+    let connected = project.account(id).await;
     assert_eq!(connected["status"], "ACTIVE");
     assert!(
         connected["state"]["val"]["redirectUrl"].is_null(),
@@ -99,7 +92,7 @@ async fn denied_authorization_fails_the_account() {
         (landed.status, landed.header("location")),
         (302, &*expected)
     );
-    let failed = account(&project, id).await;
+    let failed = project.account(id).await;
     assert_eq!(
         (&failed["status"], &failed["status_reason"]),
         (&"FAILED".into(), &"access_denied".into())
@@ -132,11 +125,7 @@ async fn state_is_valid_once() {
         let refused = open(&project, &format!("{address}?{query}")).await;
         assert_eq!(refused.status, 400, "{query}");
         assert_eq!(refused.header("location"), "", "{query}");
-        assert_eq!(
-            account(&project, id).await["status"],
-            "INITIATED",
-            "{query}"
-        );
+        assert_eq!(project.account(id).await["status"], "INITIATED", "{query}");
     }
     assert_eq!(exchanges(&oauth), 0);
     assert_eq!(open(&project, &back).await.status, 302);
@@ -146,7 +135,7 @@ async fn state_is_valid_once() {
     assert_eq!(
         (
             exchanges(&oauth),
-            account(&project, id).await["status"].clone()
+            project.account(id).await["status"].clone()
         ),
         (1, "ACTIVE".into())
     );
@@ -168,7 +157,7 @@ async fn issuer_mismatch_fails_before_code_exchange() {
         "{landed:?}"
     );
     assert_eq!(
-        account(&project, made["id"].as_str().unwrap()).await["status"],
+        project.account(made["id"].as_str().unwrap()).await["status"],
         "FAILED"
     );
     assert_eq!(exchanges(&oauth), 0);
@@ -234,14 +223,14 @@ async fn late_callback_connects_an_expired_account() {
     let id = made["id"].as_str().unwrap();
     let back = oauth.visit(&made).await;
     wait_until("the account expires", || async {
-        account(&project, id).await["status"] == "EXPIRED"
+        project.account(id).await["status"] == "EXPIRED"
     })
     .await;
-    let expired = account(&project, id).await;
+    let expired = project.account(id).await;
     assert_eq!(expired["status_reason"], "INITIATION_TIMEOUT");
     assert!(expired["state"]["val"]["expired_at"].is_string());
     assert_eq!(open(&project, &back).await.status, 302);
-    assert_eq!(account(&project, id).await["status"], "ACTIVE");
+    assert_eq!(project.account(id).await["status"], "ACTIVE");
 }
 
 #[tokio::test]
@@ -270,7 +259,7 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
         let expected =
             format!("https://app.example/again?status={status}&connected_account_id={id}{error}");
         assert_eq!(landed.header("location"), expected);
-        assert_eq!(account(&project, &id).await["status"], "ACTIVE");
+        assert_eq!(project.account(&id).await["status"], "ACTIVE");
         oauth.execute(&project).await.data();
     }
     let tokens: std::collections::BTreeSet<_> = oauth.tokens_used().into_iter().collect();
@@ -337,7 +326,7 @@ async fn user_verification_precedes_activation() {
             .strip_prefix("https://app.example/verify?x=1&session_uri=");
         let session = session.unwrap_or_else(|| panic!("{landed:?}")).to_owned();
         assert!(session.starts_with("session_"));
-        assert_eq!(account(&project, id).await["status"], "INITIATED");
+        assert_eq!(project.account(id).await["status"], "INITIATED");
         complete(format!("{session}x"), user).await.expect(404);
         let foreign = json!({ "session_uri": session, "user_id": user });
         host.new_project()
@@ -352,7 +341,7 @@ async fn user_verification_precedes_activation() {
                 (&id.into(), &oauth.slug.as_str().into())
             );
         }
-        assert_eq!(account(&project, id).await["status"], becomes);
+        assert_eq!(project.account(id).await["status"], becomes);
         complete(session, user).await.expect(404);
     }
 }
@@ -537,7 +526,7 @@ async fn revoked_account_loses_its_tokens() {
     let revoke = format!("/connected_accounts/{id}/revoke");
     let again = project.post(&revoke, &json!({})).await.expect(409);
     assert_eq!(again["error"]["slug"], "ConnectedAccount_Revoked");
-    let read = account(&project, &id).await;
+    let read = project.account(&id).await;
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
     let refresh = format!("/connected_accounts/{id}/refresh");
     let body = json!({ "body_redirect_url": "javascript:alert(1)" });

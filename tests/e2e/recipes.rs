@@ -21,7 +21,7 @@ use crate::{
     budget::assert_refused,
     files, given,
     mcp_endpoints::{request, result},
-    tool_router_sessions::{SESSION_PATH, connect, create},
+    tool_router_sessions::{SESSION_PATH, create},
     workbench::with_interpreter,
 };
 
@@ -51,7 +51,7 @@ impl Given {
             });
             let component = Guest::strict_fetch().component();
             host.publish(component, &manifest).await;
-            connect(&project, &toolkit, "amy").await;
+            project.connect_with_key(&toolkit, "amy").await;
             tools.push(guest::tool(&toolkit));
         }
         let [read, change] = tools.try_into().unwrap();
@@ -702,7 +702,7 @@ async fn trigger_runs_recipe_for_its_event() {
     let trigger = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([trigger]);
     host.publish(Guest::poll().component(), &manifest).await;
-    let account = connect(&given.project, &toolkit, "amy").await;
+    let account = given.project.connect_with_key(&toolkit, "amy").await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}/{{{{input.method}}}}");
     let step = |name: &str, tool: &str| json!({ "name": name, "tool_slug": tool, "arguments": { "url": url } });

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use harness::{Answer, Client, Guest, Host, client::Body, guest, unique, wait_until};
+use harness::{Guest, Host, client::Body, guest, unique, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -12,15 +12,8 @@ use crate::{
     description::{CLIENT_OPERATIONS, Clients, Operation},
     given::{self, Oauth, open, status},
     mcp_endpoints::{failure, request, result},
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta},
 };
-
-/// Runs a meta tool in a session.
-async fn execute_meta(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    let body = json!({ "slug": slug, "arguments": arguments });
-    project.post(&path, &body).await
-}
 
 #[tokio::test]
 async fn misspelled_restrictions_are_refused() {

@@ -14,17 +14,24 @@ pub(crate) async fn create(project: &Client, config: Value) -> String {
     created["session_id"].as_str().unwrap().to_owned()
 }
 
+/// Runs a meta tool in a session.
+pub(crate) async fn execute_meta(
+    project: &Client,
+    session: &str,
+    slug: &str,
+    arguments: Value,
+) -> Answer {
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
+    let body = json!({ "slug": slug, "arguments": arguments });
+    project.post(&path, &body).await
+}
+
 /// Publishes a toolkit whose accounts have a key and whose tool returns its arguments.
 pub(crate) async fn keyed(host: &Host) -> String {
     let toolkit = given::slug();
     let manifest = guest::manifest_with_key(&toolkit, given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
     toolkit
-}
-
-pub(crate) async fn connect(project: &Client, toolkit: &str, user: &str) -> String {
-    let key = json!({ "api_key": harness::secret() });
-    project.connect(toolkit, "API_KEY", user, key).await
 }
 
 fn error(answer: &Answer) -> (u64, &str) {
@@ -40,7 +47,7 @@ async fn session_echoes_its_configuration() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let body = json!({
         "user_id": "amy",
         "toolkits": { "enable": [toolkit.to_uppercase()] },
@@ -100,7 +107,7 @@ async fn unusable_configurations_are_refused() {
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
     let other = keyed(host).await;
-    let bobs = connect(&project, &toolkit, "bob").await;
+    let bobs = project.connect_with_key(&toolkit, "bob").await;
     let config = project.get("/auth_configs").await.expect(200);
     let config = config["items"][0]["id"].clone();
     let many = vec![bobs.clone(); 11];
@@ -209,7 +216,7 @@ async fn paused_account_prevents_no_other_change() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
     let path = format!("{SESSION_PATH}/{}", create(&project, pinned.clone()).await);
     let status = format!("/connected_accounts/{account}/status");
@@ -483,10 +490,10 @@ async fn toolkits_show_the_accounts_in_use() {
             shown
         }
     };
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     assert_eq!(list("is_connected=true".to_owned()).await, []);
-    let older = connect(&project, &toolkit, "amy").await;
-    let newer = connect(&project, &toolkit, "amy").await;
+    let older = project.connect_with_key(&toolkit, "amy").await;
+    let newer = project.connect_with_key(&toolkit, "amy").await;
     let connected = [(toolkit.clone(), json!(true), json!(newer))];
     assert_eq!(list("is_connected=true".to_owned()).await, connected);
     let mut both = vec![
@@ -531,7 +538,7 @@ async fn link_connects_an_account_of_the_user() {
         let refused = project.post(&path, &json!({ "toolkit": toolkit })).await;
         assert_eq!(error(&refused.expect(status)).0, code, "{toolkit}");
     }
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     let body = json!({ "toolkit": toolkit.to_uppercase(), "callback_url": "https://app.example.com/done" });
     let linked = project.post(&path, &body).await.expect(201);
     let url = linked["redirect_url"].as_str().unwrap();

@@ -229,13 +229,9 @@ impl Client {
 
     /// Connects an account and returns its id. `values` are the fields of the auth scheme.
     pub async fn connect(&self, toolkit: &str, scheme: &str, user: &str, values: Value) -> String {
-        let config = json!({
-            "toolkit": { "slug": toolkit },
-            "auth_config": { "type": "use_custom_auth", "authScheme": scheme, "credentials": {} },
-        });
-        let config = self.post("/auth_configs", &config).await.expect(201);
+        let config = self.auth_config(toolkit, scheme, json!({})).await;
         let account = json!({
-            "auth_config": { "id": config["auth_config"]["id"] },
+            "auth_config": { "id": config },
             "connection": { "user_id": user, "state": { "authScheme": scheme, "val": values } },
         });
         let account = self.post("/connected_accounts", &account).await.expect(201);
@@ -244,6 +240,23 @@ impl Client {
             .as_str()
             .expect("an account has an id")
             .to_owned()
+    }
+
+    /// Creates an auth config of the project's own and returns its id.
+    pub async fn auth_config(&self, toolkit: &str, scheme: &str, credentials: Value) -> String {
+        let config = json!({
+            "toolkit": { "slug": toolkit },
+            "auth_config": { "type": "use_custom_auth", "authScheme": scheme, "credentials": credentials },
+        });
+        let made = self.post("/auth_configs", &config).await.expect(201);
+        let id = made["auth_config"]["id"].as_str();
+        id.expect("an auth config has an id").to_owned()
+    }
+
+    /// Returns a connected account.
+    pub async fn account(&self, id: &str) -> Answer {
+        let path = format!("/connected_accounts/{id}");
+        self.get(&path).await.expect(200)
     }
 
     /// Connects an account with a new secret key and returns its id.
