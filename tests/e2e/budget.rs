@@ -976,8 +976,7 @@ async fn log_line_limit_is_enforced() {
         (2_000, 1_001, "dropped"),
     ] {
         let ran = writes.run(&project, lines).await.expect(200);
-        let detail = format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap());
-        let log = project.get(&detail).await.expect(200)["data"]["log"]
+        let log = project.log(&ran["log_id"]).await["data"]["log"]
             .as_array()
             .unwrap()
             .clone();

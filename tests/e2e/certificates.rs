@@ -89,10 +89,7 @@ async fn concurrent_calls_present_their_own_certificate() {
         (&passed["data"]["certificate"], &passed["data"]["path"]),
         (&bob.fingerprint.into(), &"/proxied".into())
     );
-    let shown = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let shown = project.account(&id).await;
     assert!(!shown.text.contains("PRIVATE KEY"), "{shown:?}");
 }
 
@@ -183,10 +180,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
         .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
         .await
         .expect(200);
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(&id).await;
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
     call().await.expect(404);
     let id = project

@@ -169,10 +169,7 @@ async fn expiring_client_is_replaced_for_new_accounts() {
         ),
         ("ACTIVE".into(), 1)
     );
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(&id).await;
     assert!(
         read["state"]["val"]["client_secret"]
             .as_str()

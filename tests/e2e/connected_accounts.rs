@@ -20,10 +20,7 @@ async fn connected_at_once_and_masked_everywhere() {
         (&made["status"], &made["redirect_url"]),
         (&"ACTIVE".into(), &Value::Null)
     );
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(id).await;
     assert_eq!(read["state"]["val"]["api_key"], "sk-l...");
     assert_eq!(read["data"]["api_key"], "sk-l...");
     assert_eq!(
@@ -42,13 +39,7 @@ async fn old_spellings_are_understood() {
     let config = given::auth_config(&project).await;
     let body = json!({ "auth_config": { "id": config }, "connection": { "data": { "api_key": ACCOUNT_KEY } } });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let read = project
-        .get(&format!(
-            "/connected_accounts/{}",
-            made["id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    let read = project.account(made["id"].as_str().unwrap()).await;
     assert_eq!(
         (&read["user_id"], &read["status"]),
         (&"default".into(), &"ACTIVE".into())

@@ -1,20 +1,10 @@
 //! Destinations of credentials: the provider they belong to, and no other.
 
 use base64::{Engine, engine::general_purpose};
-use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
+use harness::{Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
 use crate::given;
-
-async fn log_of(project: &Client, answer: &Answer) -> Answer {
-    project
-        .get(&format!(
-            "/logs/tool_execution/{}",
-            answer["log_id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200)
-}
 
 /// Publishes a toolkit that places its key somewhere, connects an account, and returns the tool and
 /// the key. The key contains characters that encodings change. Clients and hosts of the harness
@@ -65,7 +55,7 @@ async fn only_the_provider_sees_the_key() {
             plain.contains(core) || plain.contains(&basic),
             "{placement}: {plain}"
         );
-        log_of(&project, &answer).await;
+        project.log(&answer["log_id"]).await;
         assert!(
             answer.text.contains("redacted"),
             "the guest is told what is missing: {}",

@@ -200,10 +200,7 @@ async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) 
 }
 
 async fn token(project: &Client, id: &str) -> String {
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(id).await;
     read["state"]["val"]["access_token"]
         .as_str()
         .unwrap_or_default()

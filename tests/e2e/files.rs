@@ -121,11 +121,7 @@ async fn uploaded_file_reaches_tool_and_output_is_linked() {
         );
         assert_eq!(got.bytes, bytes);
         assert!(got.header("content-disposition").starts_with("attachment;"));
-        let log = format!(
-            "/logs/tool_execution/{}",
-            answer["log_id"].as_str().unwrap()
-        );
-        let log = client.get(&log).await.expect(200).text;
+        let log = client.log(&answer["log_id"]).await.text;
         assert!(
             log.contains("new-0") && !log.contains("signature="),
             "the log holds no link that works: {log}"

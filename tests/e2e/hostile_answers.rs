@@ -129,10 +129,7 @@ async fn invalid_callback_consumes_at_most_its_state() {
             400,
             "{case}: the state was spent"
         );
-        let read = project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
+        let read = project.account(&id).await;
         assert!(!read.text.contains("code-"), "{case}: {read:?}");
     }
 }
@@ -193,10 +190,7 @@ async fn invalid_token_lifetime_is_ignored() {
         let (id, back, _) = begun(&oauth, &project).await;
         oauth.issuer.fault(Fault::Says(body.leak()), 1);
         open(&project, &back).await;
-        let read = project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
+        let read = project.account(&id).await;
         assert_eq!(
             (&read["status"], read["state"]["val"].get("expires_in")),
             (&"ACTIVE".into(), None),

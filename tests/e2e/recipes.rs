@@ -383,8 +383,7 @@ async fn steps_pass_values_and_loop_over_lists() {
     );
     assert_eq!(seen(&tag), 4);
     for log in [&ran["log_id"], &data["steps"][1]["log_id"]] {
-        let log = format!("/logs/tool_execution/{}", log.as_str().unwrap());
-        let log = given.project.get(&log).await.expect(200);
+        let log = given.project.log(log).await;
         assert!(log.text.contains(&given.session), "{log:#?}");
     }
     let run = given.run(data["run_id"].as_str().unwrap()).await;
@@ -764,11 +763,7 @@ async fn trigger_runs_recipe_for_its_event() {
         Host::application().seen(&tag)[0].path,
         format!("/echo/{tag}/GET")
     );
-    let log = format!(
-        "/logs/tool_execution/{}",
-        action["log_id"].as_str().unwrap()
-    );
-    let log = given.project.get(&log).await.expect(200);
+    let log = given.project.log(&action["log_id"]).await;
     assert!(log.text.contains(id), "{log:#?}");
     assert_eq!(given.wait_for_end(&slug).await["status"], "succeeded");
 }

@@ -14,10 +14,7 @@ const CONCURRENT_CALLS: usize = 48;
 
 /// Returns the status of an account, and the reason for it.
 pub(crate) async fn status(project: &Client, id: &str) -> (String, String) {
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(id).await;
     let text = |name: &str| read[name].as_str().unwrap_or_default().to_owned();
     (text("status"), text("status_reason"))
 }

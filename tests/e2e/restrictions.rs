@@ -458,11 +458,7 @@ async fn refusal_of_provider_names_missing_scopes() {
         let failed = project.execute(&tool, at(status)).await.expect(200);
         let error = failed["error"].as_str().unwrap();
         assert!(error.ends_with(explained), "{error}");
-        let log = format!(
-            "/logs/tool_execution/{}",
-            failed["log_id"].as_str().unwrap()
-        );
-        let log = project.get(&log).await.expect(200).text;
+        let log = project.log(&failed["log_id"]).await.text;
         assert!(log.contains(explained), "{log}");
     }
     let other = project.execute(&tool, at(404)).await.expect(200).text;

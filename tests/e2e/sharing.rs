@@ -31,11 +31,7 @@ async fn shared(project: &Client, lists: Value) -> String {
 }
 
 async fn read(project: &Client, id: &str) -> Value {
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200)["experimental"]
-        .clone()
+    project.account(id).await["experimental"].clone()
 }
 
 async fn share(project: &Client, id: &str, experimental: Value) -> Answer {
@@ -149,13 +145,7 @@ async fn shared_account_must_be_named() {
     let private = made(&project, Value::Null).await.expect(201);
     shared(&project, json!({})).await;
     let ran = execute(&project, "amy", None).await.expect(200);
-    let log = project
-        .get(&format!(
-            "/logs/tool_execution/{}",
-            ran["log_id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    let log = project.log(&ran["log_id"]).await;
     assert!(
         log.text.contains(private["id"].as_str().unwrap()) && !log.text.contains(&id),
         "{}",

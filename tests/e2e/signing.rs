@@ -546,13 +546,7 @@ async fn custom_signature_is_sent_and_redacted() {
             "over {signed:?}"
         );
         assert!(answer.text.contains("[redacted]"), "{}", answer.text);
-        let log = project
-            .get(&format!(
-                "/logs/tool_execution/{}",
-                answer["log_id"].as_str().unwrap()
-            ))
-            .await
-            .expect(200);
+        let log = project.log(&answer["log_id"]).await;
         for text in [&answer.text, &log.text] {
             assert!(
                 !text.contains(&signature)

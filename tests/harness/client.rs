@@ -253,6 +253,12 @@ impl Client {
         id.expect("an auth config has an id").to_owned()
     }
 
+    /// Returns the record of an execution by the value of `log_id` in its response.
+    pub async fn log(&self, id: &Value) -> Answer {
+        let path = format!("/logs/tool_execution/{}", id.as_str().unwrap_or_default());
+        self.get(&path).await.expect(200)
+    }
+
     /// Returns a connected account.
     pub async fn account(&self, id: &str) -> Answer {
         let path = format!("/connected_accounts/{id}");

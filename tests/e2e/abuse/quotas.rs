@@ -546,13 +546,7 @@ async fn short_secrets_are_masked_whole() {
     let config = given::auth_config(&project).await;
     for (secret, shown) in [("1234567", "REDACTED"), ("12345678", "1234...")] {
         let made = given::made_account(&project, &config, secret, secret).await;
-        let read = project
-            .get(&format!(
-                "/connected_accounts/{}",
-                made["id"].as_str().unwrap()
-            ))
-            .await
-            .expect(200);
+        let read = project.account(made["id"].as_str().unwrap()).await;
         assert_eq!(read["state"]["val"]["api_key"], Value::from(shown));
     }
 }
