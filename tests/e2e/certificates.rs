@@ -49,11 +49,7 @@ async fn concurrent_calls_present_their_own_certificate() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let (amy, bob) = (
         application.certificate("amy"),
         application.certificate("bob"),
@@ -106,11 +102,7 @@ async fn missing_or_unreadable_certificate_is_refused() {
         "{refused:?}"
     );
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let (own, other) = (
         application.certificate("own"),
         application.certificate("other"),
@@ -166,11 +158,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
         given::slug(),
         application.certificate("own"),
     );
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let id = project
         .connect(&slug, "API_KEY", "default", values(&own))
         .await;
@@ -215,11 +203,7 @@ async fn certificate_is_presented_through_a_proxy() {
         .with("net.allow", "127.0.0.0/8");
     let host = setup.start().await;
     let (project, slug) = (host.as_project(), given::slug());
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let config = json!({
         "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": { "proxy_url": tunnel.address },
     });
@@ -269,11 +253,7 @@ async fn the_token_endpoint_sees_the_certificate_too() {
     scheme["oauth2"] = json!({
         "token_url": "https://api.example.com/token", "response": { "keep": { "seen": { "path": "certificate" } } },
     });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme).await;
     let own = application.certificate("robot");
     let credentials = json!({ "client_id": "robot" });
     let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });

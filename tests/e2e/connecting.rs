@@ -294,11 +294,7 @@ async fn oauth_app_from_settings_is_applied_at_start() {
     assert_eq!(kept(&host).await, harness::issuer::CLIENT_ID);
     let tag = harness::unique(8);
     let issuer = Host::application().issuer(&tag);
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, issuer.scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, issuer.scheme()).await;
     let project = host.as_project();
     let managed = project
         .post("/auth_configs", &json!({ "toolkit": { "slug": slug } }))

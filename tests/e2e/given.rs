@@ -109,6 +109,12 @@ pub(crate) async fn made_account(project: &Client, config: &str, user: &str, key
     project.post("/connected_accounts", &body).await.expect(201)
 }
 
+/// Publishes a toolkit with this auth scheme, whose tool fetches a URL.
+pub(crate) async fn publish_with_scheme(host: &Host, slug: &str, scheme: Value) {
+    let manifest = guest::manifest_with_scheme(slug, scheme);
+    host.publish(Guest::fetch().component(), &manifest).await;
+}
+
 /// Publishes a guest as a toolkit whose accounts have a key.
 pub(crate) async fn publish_with_key(host: &Host, guest: &Guest<'_>, slug: &str) {
     let manifest = guest::manifest_with_key(slug, bearer());
@@ -243,11 +249,7 @@ impl Oauth {
         let issuer = Host::application().issuer(&tag);
         let scheme = scheme(&issuer);
         let mode = scheme["mode"].as_str().unwrap().to_owned();
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_scheme(&slug, scheme),
-        )
-        .await;
+        publish_with_scheme(host, &slug, scheme).await;
         let config = project.auth_config(&slug, &mode, credentials).await;
         Self {
             tag,
@@ -263,11 +265,7 @@ impl Oauth {
         let issuer = Host::application().issuer(&tag);
         let mut scheme = issuer.scheme();
         scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_scheme(&slug, scheme),
-        )
-        .await;
+        publish_with_scheme(host, &slug, scheme).await;
         let config = oauth_config(project, &slug, Issuer::credentials()).await;
         Self {
             tag,

@@ -431,11 +431,7 @@ async fn client_credentials_tokens_are_requested_directly() {
         .as_object_mut()
         .unwrap()
         .remove("authorize_url");
-    host.publish(
-        harness::Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let config = |secret: &str| {
         let credentials =
             json!({ "client_id": harness::issuer::CLIENT_ID, "client_secret": secret });

@@ -1,7 +1,7 @@
 //! Shared accounts, which serve other users admitted by the project, and only if named. Also shared
 //! values that all accounts of an auth config have in common.
 
-use harness::{Answer, Client, Guest, Host, guest, unique};
+use harness::{Answer, Client, Host, guest, unique};
 use serde_json::{Value, json};
 
 use crate::{
@@ -391,11 +391,7 @@ async fn account_values_override_shared_config_values() {
         "mode": "API_KEY", "name": "Keys", "fields": [field("team", false), field("team_key", true), field("own_key", true)],
         "request": [placed("x-team", "{team}:{team_key}"), placed("authorization", "{own_key}")],
     });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let common = json!({ "team": "a-team", "team_key": harness::marked!("team-") });
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
     let made = project

@@ -30,11 +30,7 @@ impl Signed {
         let (slug, tag) = (given::slug(), unique(8));
         let provider = Host::application().provider(&tag);
         provider.signs_with(method);
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_scheme(&slug, provider.scheme()),
-        )
-        .await;
+        given::publish_with_scheme(host, &slug, provider.scheme()).await;
         let config = project
             .auth_config(&slug, "OAUTH1", Provider::credentials())
             .await;
@@ -98,11 +94,7 @@ async fn keyed(
 ) -> (String, String) {
     let slug = given::slug();
     let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let account = project.connect(&slug, "API_KEY", "default", values).await;
     (guest::tool(&slug), account)
 }
@@ -225,11 +217,7 @@ async fn assertion_key_must_match_the_algorithm() {
     scheme["oauth2"]["client_auth"] = "private_key_jwt".into();
     scheme["oauth2"]["assertion"] =
         json!({ "algorithm": "RS256", "key": "{client_private_key}", "claims": {} });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let good = private_key(2_048);
     for (key, status) in [
         (&*good, 201),
@@ -618,11 +606,7 @@ async fn identity_provider_assertion_becomes_a_token() {
         "token".into(),
         json!({ "params": { "assertion": "{base64url({assertion_xml})}" } }),
     );
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let config = project.auth_config(&slug, "SAML", json!({})).await;
     let connect = |xml: &str| {
         let state = json!({ "authScheme": "SAML", "val": { "assertion_xml": xml } });

@@ -347,11 +347,7 @@ async fn redirects_cannot_reach_private_addresses() {
             let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
             let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": { "token_url": url } });
             let slug = given::slug();
-            host.publish(
-                Guest::fetch().component(),
-                &guest::manifest_with_scheme(&slug, scheme),
-            )
-            .await;
+            given::publish_with_scheme(host, &slug, scheme).await;
             let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
             let config = traveller
                 .project
