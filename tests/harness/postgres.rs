@@ -13,6 +13,8 @@ use std::{
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
+use crate::Finished;
+
 const START_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
 /// Statements that create the tables, as a server does.
 const CREATE_TABLES_SQL: &str = include_str!("../../host/store/schema.sql");
@@ -151,19 +153,10 @@ fn psql() -> Command {
 
 /// Runs statements in a database and returns the rows, with values separated by `|`.
 fn say(url: &str, statements: &str) -> Vec<String> {
-    let said = psql()
-        .args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements])
-        .output();
-    let said = said.expect("`psql` can be run");
-    assert!(
-        said.status.success(),
-        "{statements}: {}",
-        String::from_utf8_lossy(&said.stderr)
-    );
-    String::from_utf8_lossy(&said.stdout)
-        .lines()
-        .map(str::to_owned)
-        .collect()
+    let mut command = psql();
+    command.args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements]);
+    let rows = Finished::run(command).succeeded();
+    rows.lines().map(str::to_owned).collect()
 }
 
 impl Database {

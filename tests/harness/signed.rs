@@ -38,7 +38,7 @@ const CONSUMER_KEY: &str = "consumer-1";
 pub const CONSUMER_SECRET: &str = marked!("consumer&secret+");
 
 /// Bytes that are percent-encoded (RFC 5849, section 3.6).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+const RESERVED_BYTES: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -140,16 +140,17 @@ impl Provider {
             "request" => state.request(seen),
             "authorize" => state.authorize(seen),
             "token" => state.token(seen),
-            "api" => match state.signed(seen, |state, token| state.accounts.get(token).cloned()) {
-                Ok(_) => json!({ "path": seen.path, "query": seen.query })
-                    .to_string()
-                    .into_response(),
-                Err(why) => (
-                    StatusCode::UNAUTHORIZED,
-                    json!({ "error": why }).to_string(),
-                )
-                    .into_response(),
-            },
+            "api" => {
+                let secret = |state: &State, token: &str| state.accounts.get(token).cloned();
+                let (status, body) = match state.signed(seen, secret) {
+                    Ok(_) => (
+                        StatusCode::OK,
+                        json!({ "path": seen.path, "query": seen.query }),
+                    ),
+                    Err(why) => (StatusCode::UNAUTHORIZED, json!({ "error": why })),
+                };
+                (status, body.to_string()).into_response()
+            }
             _ => StatusCode::NOT_FOUND.into_response(),
         }
     }
@@ -300,35 +301,22 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
 /// Builds the signature base string (RFC 5849, section 3.4.1) for the address to which the caller
 /// sent the request.
 fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> String {
-    let own = protocol
-        .iter()
-        .filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
-    let mut all: Vec<(String, String)> = own
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    all.extend(pairs(&seen.query));
-    if seen
-        .header("content-type")
-        .starts_with("application/x-www-form-urlencoded")
-    {
+    let mut all = pairs(&seen.query);
+    let media_type = seen.header("content-type");
+    if media_type.starts_with("application/x-www-form-urlencoded") {
         all.extend(pairs(&String::from_utf8_lossy(&seen.body)));
     }
-    let mut all: Vec<_> = all
-        .iter()
-        .map(|(name, value)| (encoded(name), encoded(value)))
-        .collect();
+    let mut own = protocol.clone();
+    own.retain(|name, _| !["realm", "oauth_signature"].contains(&name.as_str()));
+    all.extend(own);
+    let encode = |(name, value): &(String, String)| (encoded(name), encoded(value));
+    let mut all: Vec<_> = all.iter().map(encode).collect();
     all.sort();
-    let all: Vec<_> = all
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let parameters = all.iter().map(|(name, value)| format!("{name}={value}"));
+    let parameters = parameters.collect::<Vec<_>>().join("&");
     let address = format!("https://{}{}", FAKE_APP_HOSTS[0], seen.path);
-    format!(
-        "{}&{}&{}",
-        seen.method,
-        encoded(&address),
-        encoded(&all.join("&"))
-    )
+    let (address, parameters) = (encoded(&address), encoded(&parameters));
+    format!("{}&{address}&{parameters}", seen.method)
 }
 
 /// Returns true if a request for `https://api.example.com` carries the signature of this key (AWS
@@ -336,51 +324,30 @@ fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> S
 pub fn is_signed_by_aws_key(seen: &ReceivedRequest, secret: &str) -> bool {
     let header = seen.header("authorization");
     let part = |name: &str| {
-        header
-            .split([' ', ','])
-            .find_map(|part| part.strip_prefix(name))
-            .unwrap_or_default()
+        let mut parts = header.split([' ', ',']);
+        let found = parts.find_map(|part| part.strip_prefix(name));
+        found.unwrap_or_default()
     };
-    let names = part("SignedHeaders=");
-    let signature = part("Signature=");
-    let scope = part("Credential=")
-        .split_once('/')
-        .map_or("", |(_, scope)| scope);
-    let value = |name: &str| {
-        if name == "host" {
-            FAKE_APP_HOSTS[0]
-        } else {
-            seen.header(name)
-        }
-    };
-    let lines: String = names
-        .split(';')
-        .map(|name| format!("{name}:{}\n", value(name).trim()))
-        .collect();
+    let (names, signature) = (part("SignedHeaders="), part("Signature="));
+    let credential = part("Credential=").split_once('/');
+    let scope = credential.map_or("", |(_, scope)| scope);
+    let lines = names.split(';').map(|name| match name {
+        "host" => format!("host:{}\n", FAKE_APP_HOSTS[0]),
+        _ => format!("{name}:{}\n", seen.header(name).trim()),
+    });
+    let lines: String = lines.collect();
     let path: Vec<_> = seen.path.split('/').map(encoded).collect();
-    let mut query: Vec<_> = seen
-        .query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .collect();
+    let pairs = seen.query.split('&').filter(|pair| !pair.is_empty());
+    let mut query: Vec<_> = pairs.collect();
     query.sort_unstable();
-    let body = hex::encode(Sha256::digest(&seen.body));
-    let canonical = format!(
-        "{}\n{}\n{}\n{lines}\n{names}\n{body}",
-        seen.method,
-        path.join("/"),
-        query.join("&")
-    );
-    let digest = hex::encode(Sha256::digest(canonical));
-    let text = format!(
-        "AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}",
-        seen.header("x-amz-date")
-    );
-    let key = scope
-        .split('/')
-        .fold(format!("AWS4{secret}").into_bytes(), |key, part| {
-            mac::<Hmac<Sha256>>(&key, part)
-        });
+    let (path, query, body) = (path.join("/"), query.join("&"), sha256(&seen.body));
+    let method = &seen.method;
+    let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{body}");
+    let (date, digest) = (seen.header("x-amz-date"), sha256(canonical.as_bytes()));
+    let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}");
+    let first = format!("AWS4{secret}").into_bytes();
+    let next = |key: Vec<u8>, part: &str| mac::<Hmac<Sha256>>(&key, part);
+    let key = scope.split('/').fold(first, next);
     !signature.is_empty() && hex::encode(mac::<Hmac<Sha256>>(&key, &text)) == signature
 }
 
@@ -406,7 +373,7 @@ fn pairs(query: &str) -> Vec<(String, String)> {
 }
 
 fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    utf8_percent_encode(text, RESERVED_BYTES).to_string()
 }
 
 fn decoded(text: &str) -> String {
