@@ -117,7 +117,7 @@ async fn disallowed_urls_are_typed_errors() {
 async fn a_redirect_carries_no_credential_away() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    // The first two hosts are allowed, so only the redirect rule keeps the credential from the second.
+    // Both hosts are allowed, so only the redirect rule keeps the credential from the other host.
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
