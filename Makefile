@@ -19,7 +19,7 @@ ON_POSTGRES = $(addsuffix ::,database jobs nodes) $(addprefix abuse::records::,a
 	approvals::answers_are_erased_ mounts::lapsed_uploads_ recipes::protection::older_action_ tool_router_sessions::unused_sessions_ \
 	callbacks::concurrent_callbacks_on_three_ doctor::doctor_leaves_an_empty_ $(addprefix faults::,kill_before_commit_ \
 	late_refusal_ stale_lease_) recipes::script_that_lost_ recipes::versions::deleted_project_ $(addprefix renewals::,each_expired_ \
-	long_outage_ three_servers_) secrets::postgres_files_ trigger_logs::old_events_ wait_for_connections::connection_on_another_
+	long_outage_) secrets::postgres_files_ trigger_logs::old_events_ wait_for_connections::connection_on_another_
 # Tests that read the files of the embedded store.
 ON_FILES = seals::moved_or_altered_ crash::nothing_is_lost_while_space_
 SKIP = $(addprefix --skip ,$(1))

@@ -45,11 +45,7 @@ async fn connected() -> Client {
 
 /// Returns the log that the guest wrote.
 async fn log(project: &Client, answer: &Answer) -> String {
-    let path = format!(
-        "/logs/tool_execution/{}",
-        answer["log_id"].as_str().unwrap()
-    );
-    project.get(&path).await.expect(200)["data"]["log"].to_string()
+    project.log(&answer["log_id"]).await["data"]["log"].to_string()
 }
 
 #[tokio::test]

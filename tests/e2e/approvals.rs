@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, keyed},
 };
 
 /// Returns the call that answers the question of a result.
@@ -269,7 +269,7 @@ async fn call_that_did_not_start_keeps_its_approval() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let config = with_permissions(json!({ "default": "ask_every_call" }));
     let session = create(&project, config).await;
     let call = json!({ "tool_slug": guest::tool(&toolkit), "arguments": {}, "account": account });
@@ -536,8 +536,8 @@ async fn one_approval_holds_for_one_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let older = connect(&project, &toolkit, "amy").await;
-    let newer = connect(&project, &toolkit, "amy").await;
+    let older = project.connect_with_key(&toolkit, "amy").await;
+    let newer = project.connect_with_key(&toolkit, "amy").await;
     let config = json!({ "default": "allow_all", "overrides": { &toolkit: "ask_once" } });
     let session = create(&project, with_permissions(config)).await;
     let tool = guest::tool(&toolkit);
@@ -549,11 +549,11 @@ async fn one_approval_holds_for_one_account() {
     // The newest account is the default one.
     approve(&project, &session, &call(None)).await;
     runs(&project, &session, &call(Some(&newer))).await;
-    let added = connect(&project, &toolkit, "amy").await;
+    let added = project.connect_with_key(&toolkit, "amy").await;
     ask(&project, &session, &call(None)).await;
     ask(&project, &session, &call(Some(&added))).await;
     let asked = ask(&project, &session, &call(None)).await;
-    connect(&project, &toolkit, "amy").await;
+    project.connect_with_key(&toolkit, "amy").await;
     let outdated = answered(&call(None), &asked, "accept");
     ask(&project, &session, &outdated).await;
 }

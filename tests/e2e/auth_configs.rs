@@ -55,13 +55,7 @@ async fn made_read_listed_and_deleted() {
 async fn a_disabled_config_hides_and_starts_no_connections() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    project
-        .post(
-            "/connected_accounts",
-            &given::account(&id, "amy", &harness::secret()),
-        )
-        .await
-        .expect(201);
+    given::made_account(&project, &id, "amy", &harness::secret()).await;
     let path = format!("/auth_configs/{id}");
     let named = json!({ "type": "custom", "name": "Main" });
     for (path, body) in [
@@ -198,13 +192,7 @@ async fn active_accounts_are_counted() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
     for user in ["amy", "bob"] {
-        project
-            .post(
-                "/connected_accounts",
-                &given::account(&id, user, &harness::secret()),
-            )
-            .await
-            .expect(201);
+        given::made_account(&project, &id, user, &harness::secret()).await;
     }
     let path = format!("/auth_configs/{id}");
     assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 2);
@@ -223,13 +211,7 @@ async fn active_accounts_are_counted() {
 async fn accounts_of_a_deleted_config_cannot_execute() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    project
-        .post(
-            "/connected_accounts",
-            &given::account(&id, "default", &harness::secret()),
-        )
-        .await
-        .expect(201);
+    given::made_account(&project, &id, "default", &harness::secret()).await;
     project
         .delete(&format!("/auth_configs/{id}"))
         .await

@@ -94,10 +94,7 @@ async fn link_page_works_with_keyboard_alone() {
         browser.says("url"),
         format!("{done}?status=success&connected_account_id={id}")
     );
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(id).await;
     let val = json!({ "api_key": "k-01...", "site": "main", "region": "us", "status": "ACTIVE" });
     assert_eq!(read["state"]["val"], val);
 }

@@ -265,10 +265,7 @@ async fn manipulated_authorization_never_leaks_the_code() {
         }
         // A completed connection attempt, and a link that was not opened.
         let done = own.begin(&project, "https://app.example/").await;
-        let done = own
-            .issuer
-            .visit(done["redirect_url"].as_str().unwrap())
-            .await;
+        let done = own.visit(&done).await;
         assert_eq!(open(&project, &done).await.status, 302, "{case}");
         let (_, page) = link(&project, &own.config, json!({})).await;
 
@@ -306,10 +303,7 @@ async fn manipulated_authorization_never_leaks_the_code() {
             ),
             ProjectDeleted => {
                 let id = project.project_id().await;
-                host.as_org()
-                    .delete(&format!("/org/owner/project/{id}"))
-                    .await
-                    .expect(200);
+                host.delete_project(&id).await;
             }
         }
         let before = sent(&[&own, &other]);
@@ -361,10 +355,7 @@ async fn expired_state_is_rejected() {
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     // The user may take six times as long as the account waits: each later attempt waits as long.
     for _ in 0..6 {
         let later = oauth.begin(&project, "https://app.example/done").await;
@@ -392,10 +383,7 @@ async fn link_of_a_deleted_project_is_rejected() {
     let mut browser = Browser::new(&project);
     let token = form_token(&browser.open(&url).await);
     let id = project.project_id().await;
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
+    host.delete_project(&id).await;
     assert_eq!(browser.open(&url).await.status, 400);
     let away = browser.send(&url, &[("form-token", &token)]).await;
     assert_eq!((away.status, away.header("location")), (400, ""));
@@ -426,10 +414,7 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let made = oauth
         .begin(&project, &format!("https://app.example/{}", unique(4)))
         .await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let place = back.strip_prefix(&one.url).unwrap();
     let all = (0..9).map(|number| {
         let (host, url) = (

@@ -264,6 +264,7 @@ async fn toolkit_lists_match_a_plain_filter() {
             category.replace(' ', "%20")
         );
         let first = host.as_project().get(&path).await.expect(200);
+        assert_eq!(first["total_items"], expected.len(), "{path}");
         assert_eq!(
             rest(&host.as_project(), &path, &first).await,
             expected,
@@ -327,13 +328,7 @@ async fn insertion_between_pages_skips_and_repeats_nothing() {
     let config = given::auth_config(&project).await;
     let made = async |user: &str| {
         given::auth_config(&project).await;
-        project
-            .post(
-                "/connected_accounts",
-                &given::account(&config, user, &harness::secret()),
-            )
-            .await
-            .expect(201);
+        given::made_account(&project, &config, user, &harness::secret()).await;
     };
     for user in ["a", "b", "c", "d"] {
         made(user).await;

@@ -12,7 +12,7 @@ use crate::{given, schemes};
 /// Starts a provider that requires client certificates, and a server whose `api.example.com` is
 /// that provider.
 async fn start() -> (Host, MutualTlsProvider) {
-    let application = MutualTlsProvider::start().await;
+    let application = MutualTlsProvider::start();
     let rewrite = format!("https://api.example.com={}", application.origin);
     let host = Setup::new()
         .with("net.rewrite", rewrite)
@@ -49,11 +49,7 @@ async fn concurrent_calls_present_their_own_certificate() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let (amy, bob) = (
         application.certificate("amy"),
         application.certificate("bob"),
@@ -89,10 +85,7 @@ async fn concurrent_calls_present_their_own_certificate() {
         (&passed["data"]["certificate"], &passed["data"]["path"]),
         (&bob.fingerprint.into(), &"/proxied".into())
     );
-    let shown = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let shown = project.account(&id).await;
     assert!(!shown.text.contains("PRIVATE KEY"), "{shown:?}");
 }
 
@@ -101,30 +94,15 @@ async fn missing_or_unreadable_certificate_is_refused() {
     let (host, application) = start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
+    project.connect_with_key(&slug, "default").await;
     let refused = whoami(&project, &slug, "default").await.expect(200);
     assert!(
         ["tls", "connect", "protocol"].contains(&refused.failure()),
         "{refused:?}"
     );
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let (own, other) = (
         application.certificate("own"),
         application.certificate("other"),
@@ -180,11 +158,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
         given::slug(),
         application.certificate("own"),
     );
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let id = project
         .connect(&slug, "API_KEY", "default", values(&own))
         .await;
@@ -194,10 +168,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
         .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
         .await
         .expect(200);
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(&id).await;
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
     call().await.expect(404);
     let id = project
@@ -225,18 +196,14 @@ async fn revoked_or_deleted_certificate_is_erased() {
 
 #[tokio::test]
 async fn certificate_is_presented_through_a_proxy() {
-    let application = MutualTlsProvider::start().await;
+    let application = MutualTlsProvider::start();
     let tunnel = Tunnel::to(&application.origin);
     let setup = Setup::new()
         .with_variable("SSL_CERT_FILE", application.authority())
         .with("net.allow", "127.0.0.0/8");
     let host = setup.start().await;
     let (project, slug) = (host.as_project(), given::slug());
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme()).await;
     let config = json!({
         "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": { "proxy_url": tunnel.address },
     });
@@ -286,11 +253,7 @@ async fn the_token_endpoint_sees_the_certificate_too() {
     scheme["oauth2"] = json!({
         "token_url": "https://api.example.com/token", "response": { "keep": { "seen": { "path": "certificate" } } },
     });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme).await;
     let own = application.certificate("robot");
     let credentials = json!({ "client_id": "robot" });
     let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });

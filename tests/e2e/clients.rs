@@ -169,10 +169,7 @@ async fn expiring_client_is_replaced_for_new_accounts() {
         ),
         ("ACTIVE".into(), 1)
     );
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(&id).await;
     assert!(
         read["state"]["val"]["client_secret"]
             .as_str()
@@ -314,10 +311,7 @@ async fn resource_metadata_names_the_issuer() {
         ("&error=access_denied&iss=ISS", "access_denied"),
     ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = oauth.visit(&made).await;
         let (unsigned, issuer) = back.split_once("&iss=").unwrap();
         let answered = format!("{unsigned}{}", more.replace("ISS", issuer));
         let landed = project

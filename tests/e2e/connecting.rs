@@ -1,7 +1,7 @@
 //! Connecting an account: the authorization request, interruptions, and verification of credentials
 //! before they are stored.
 
-use harness::{Client, Guest, Host, Issuer, guest, issuer::Fault, wait_until};
+use harness::{Client, Guest, Host, Issuer, guest, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn requested_scopes(oauth: &Oauth, project: &Client) -> [String; 2] {
 async fn shown_scopes(project: &Client, config: &str) -> Vec<String> {
     let (_, url) = link(project, config, json!({})).await;
     let page = Browser::new(project).open(&url).await;
-    let page = String::from_utf8_lossy(&page.bytes).into_owned();
+    let page = page.text();
     let mut shown: Vec<_> = page
         .split("<span class=\"hint\">")
         .skip(1)
@@ -118,10 +118,7 @@ async fn code_parameter_name_follows_the_scheme() {
         ("code", "&error=invalid_response", "FAILED"),
     ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
-        let back = oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = oauth.visit(&made).await;
         let landed = open(&project, &back.replacen("?code=", &format!("?{name}="), 1)).await;
         assert!(
             landed.header("location").contains(outcome),
@@ -142,10 +139,7 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     oauth.issuer.hold(true);
     tokio::select! {
         landed = open(&project, &back) => panic!("nobody has answered yet: {landed:?}"),
@@ -158,32 +152,6 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     })
     .await;
     oauth.execute(&project).await.data();
-}
-
-#[tokio::test]
-async fn missing_expires_in_keeps_the_known_lifetime() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
-    let id = oauth.connect(&project).await;
-    let read = || async {
-        project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200)["state"]["val"]
-            .clone()
-    };
-    assert_eq!(read().await["expires_in"], 3_600);
-    oauth.issuer.expire();
-    oauth.issuer.fault(Fault::NoExpiry, 1);
-    oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            read().await.get("expires_in"),
-            oauth.issuer.granted("refresh_token")
-        ),
-        (Some(&json!(3_600)), 1)
-    );
 }
 
 #[tokio::test]
@@ -233,7 +201,7 @@ async fn page(project: &Client, url: &str) -> (String, String) {
         .next()
         .unwrap_or_default()
         .to_owned();
-    let text = String::from_utf8_lossy(&page.bytes).into_owned();
+    let text = page.text();
     let token = text
         .split_once("name=\"form-token\" value=\"")
         .expect("the form has its token")
@@ -284,7 +252,7 @@ async fn link_page_stores_only_verified_keys() {
         ];
         let form = format!("form-token={token}&api_key={key}").into_bytes();
         let sent = project.exchange(Method::POST, url, &headers, form).await;
-        let text = String::from_utf8_lossy(&sent.bytes).into_owned();
+        let text = sent.text();
         if told.is_empty() {
             assert!(
                 sent.status == 303 && sent.header("location").contains("?status=success"),
@@ -326,11 +294,7 @@ async fn oauth_app_from_settings_is_applied_at_start() {
     assert_eq!(kept(&host).await, harness::issuer::CLIENT_ID);
     let tag = harness::unique(8);
     let issuer = Host::application().issuer(&tag);
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, issuer.scheme()),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, issuer.scheme()).await;
     let project = host.as_project();
     let managed = project
         .post("/auth_configs", &json!({ "toolkit": { "slug": slug } }))

@@ -133,29 +133,6 @@ fn every_reference_in_the_description_leads_somewhere() {
 }
 
 #[tokio::test]
-async fn requests_made_of_the_schemas_get_described_answers() {
-    let host = Host::shared().await;
-    let mut seen = ReceivedRequest::default();
-    let clients = Clients::of(host, host.new_project().await).await;
-    for operation in CLIENT_OPERATIONS
-        .iter()
-        .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
-    {
-        let right = clients.right(operation);
-        for all in [false, true] {
-            let answer = send(
-                right,
-                operation,
-                &operation.addressed(),
-                operation.body(all),
-            )
-            .await;
-            seen.check(operation, &answer);
-        }
-    }
-}
-
-#[tokio::test]
 async fn every_described_response_occurs_as_described() {
     let mut seen = ReceivedRequest::default();
     let origin = &Host::application().origin;
@@ -1171,19 +1148,8 @@ async fn with_a_model(seen: &mut ReceivedRequest) {
 async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
     let (project, no) = (host.as_project(), &[][..]);
     let slug = given::slug();
-    host.publish(
-        Guest::echo().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    let account = project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    given::publish_with_key(host, &Guest::echo(), &slug).await;
+    let account = project.connect_with_key(&slug, "default").await;
     let call = |account: &str, endpoint: &str| json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
     for (endpoint, status) in [
         ("/echo/x", 200),
@@ -1309,10 +1275,7 @@ async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
         .call(&project, "connected_accounts_create", no, body)
         .await
         .expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let (_, query) = back.split_once('?').unwrap();
     let nobody = host.anonymous();
     let landed = seen

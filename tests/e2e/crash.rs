@@ -565,28 +565,3 @@ async fn publication_is_atomic_across_a_kill() {
     }
     assert!(!published.is_empty());
 }
-
-#[tokio::test]
-async fn stopping_server_finishes_started_work() {
-    let host = Setup::new().with("logs.wait", "false").start().await;
-    let tool = given::echo(&host).await;
-    let project = host.as_project();
-    let mut logs = Vec::new();
-    for _ in 0..50 {
-        logs.push(
-            project.execute(&tool, json!({})).await.expect(200)["log_id"]
-                .as_str()
-                .unwrap()
-                .to_owned(),
-        );
-    }
-    let (setup, status) = host.terminate().await;
-    assert!(status.success(), "{status}");
-    let host = setup.start().await;
-    for log in logs {
-        host.as_project()
-            .get(&format!("/logs/tool_execution/{log}"))
-            .await
-            .expect(200);
-    }
-}

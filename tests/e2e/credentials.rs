@@ -1,20 +1,10 @@
 //! Destinations of credentials: the provider they belong to, and no other.
 
 use base64::{Engine, engine::general_purpose};
-use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
+use harness::{Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
 use crate::given;
-
-async fn log_of(project: &Client, answer: &Answer) -> Answer {
-    project
-        .get(&format!(
-            "/logs/tool_execution/{}",
-            answer["log_id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200)
-}
 
 /// Publishes a toolkit that places its key somewhere, connects an account, and returns the tool and
 /// the key. The key contains characters that encodings change. Clients and hosts of the harness
@@ -65,7 +55,7 @@ async fn only_the_provider_sees_the_key() {
             plain.contains(core) || plain.contains(&basic),
             "{placement}: {plain}"
         );
-        log_of(&project, &answer).await;
+        project.log(&answer["log_id"]).await;
         assert!(
             answer.text.contains("redacted"),
             "the guest is told what is missing: {}",
@@ -79,55 +69,10 @@ async fn only_the_provider_sees_the_key() {
 }
 
 #[tokio::test]
-async fn key_is_absent_from_disk_and_log() {
-    let application = Host::application();
-    let host = Setup::new()
-        .with("log", "trace")
-        .with_application(&["api.example.com"], application)
-        .start()
-        .await;
-    let project = host.new_project().await;
-    for path in [
-        "leak/disk/x",
-        "status/disk/401",
-        "status/disk/500",
-        "redirect/disk?to=https://other.example.org/",
-        "bomb/disk",
-    ] {
-        let (tool, _) = connected(&host, &project, given::bearer()).await;
-        project
-            .execute(
-                &tool,
-                json!({ "url": format!("https://api.example.com/{path}") }),
-            )
-            .await
-            .expect(200);
-        project
-            .execute(&tool, json!({ "url": "https://elsewhere.example.org/" }))
-            .await
-            .expect(200);
-    }
-    // Wrong keys are logged truncated, right keys never.
-    host.with_key(&format!("{}x", project.key()))
-        .get("/auth/session/info")
-        .await
-        .expect(401);
-    let (_, status) = host.terminate().await;
-    assert!(status.success());
-}
-
-#[tokio::test]
 async fn disallowed_urls_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let tag = unique(8);
     let urls = [
         "https://other.example.com/echo/TAG",
@@ -177,17 +122,10 @@ async fn a_redirect_carries_no_credential_away() {
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let targets = [
         "https://other.example.com/echo/TAG",
-        "https://elsewhere.example.org/echo/TAG",
+        "https://files.example.net/echo/TAG",
         "https://127.0.0.1/echo/TAG",
         "https://169.254.169.254/TAG",
         "http://api.example.com/echo/TAG",
@@ -204,53 +142,16 @@ async fn a_redirect_carries_no_credential_away() {
             .execute(&guest::tool(slug), json!({ "url": url }))
             .await
             .expect(200);
-        let stopped = answer.failure() == "denied" || answer["data"] == json!({});
+        let is_denied = answer.failure() == "denied";
+        let forbidden = ["files.example.net", "127.0.0.1", "169.254.169.254"];
+        let is_forbidden = forbidden.iter().any(|host| target.contains(host));
+        let stopped = is_denied || (!is_forbidden && answer["data"] == json!({}));
         assert!(stopped, "{target}: {}", answer.text);
-        for seen in Host::application()
-            .seen(&tag)
-            .iter()
-            .filter(|seen| !seen.path.contains("/from"))
-        {
+        let seen = Host::application().seen(&tag);
+        assert!(seen.is_empty() || !is_forbidden, "{target}: {seen:?}");
+        for seen in seen {
             assert_eq!(seen.header("authorization"), "", "{target}");
         }
-    }
-}
-
-#[tokio::test]
-async fn redirect_to_disallowed_host_is_typed_error() {
-    let project = Host::shared().await.new_project().await;
-    let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
-    for target in [
-        "https://other.example.com/echo/TAG",
-        "https://127.0.0.1/echo/TAG",
-        "https://169.254.169.254/TAG",
-    ] {
-        let tag = unique(8);
-        let url = format!(
-            "https://api.example.com/redirect/from?to={}",
-            target.replace("TAG", &tag)
-        );
-        let answer = project
-            .execute(&guest::tool(slug), json!({ "url": url }))
-            .await
-            .expect(200);
-        assert_eq!(answer.failure(), "denied", "{target}: {}", answer.text);
-        assert_eq!(
-            Host::application()
-                .seen(&tag)
-                .iter()
-                .filter(|seen| seen.path.contains("echo"))
-                .count(),
-            0
-        );
     }
 }
 
@@ -317,14 +218,7 @@ async fn each_project_and_user_sends_its_own_key() {
 async fn a_refused_key_is_not_tried_twice() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let tag = unique(8);
     let url = format!("https://api.example.com/status/{tag}/401");
     project
@@ -342,14 +236,7 @@ async fn a_refused_key_is_not_tried_twice() {
 async fn answers_that_are_too_large_are_typed_errors() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     for path in ["big/large/11534336", "bomb/large"] {
         let url = format!("https://api.example.com/{path}");
         let answer = project

@@ -42,25 +42,12 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
     let project = host.as_project();
-    let config = json!({
-        "toolkit": { "slug": "kept" },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
-    });
-    let config = project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let config = project.auth_config("kept", "API_KEY", json!({})).await;
     let work = stream::iter(0..records).map(|record| {
         let (project, config) = (project.clone(), config.clone());
         async move {
             let user = format!("user-{record:04}");
-            project
-                .post(
-                    "/connected_accounts",
-                    &given::account(&config, &user, &harness::secret()),
-                )
-                .await
-                .expect(201);
+            given::made_account(&project, &config, &user, &harness::secret()).await;
             project
                 .execute(
                     "KEPT_RUN",

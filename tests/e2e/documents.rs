@@ -204,13 +204,7 @@ async fn per_call_credential_is_sent_and_redacted() {
         sent,
         json!({ "scheduled_at": "never", "token": secrets[2], "level": 2 })
     );
-    let log = project
-        .get(&format!(
-            "/logs/tool_execution/{}",
-            answer["log_id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    let log = project.log(&answer["log_id"]).await;
     for secret in &secrets {
         assert!(
             !answer.text.contains(secret) && !log.text.contains(secret),

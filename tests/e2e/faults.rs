@@ -201,10 +201,7 @@ async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) 
 }
 
 async fn token(project: &Client, id: &str) -> String {
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(id).await;
     read["state"]["val"]["access_token"]
         .as_str()
         .unwrap_or_default()
@@ -262,24 +259,6 @@ async fn late_refusal_does_not_expire_refreshed_account() {
     assert_eq!(
         (status(&first, &id).await.0, refreshed(&oauth)),
         ("ACTIVE".into(), 1)
-    );
-}
-
-#[tokio::test]
-async fn idle_account_is_refreshed() {
-    let host = given::with_application()
-        .with("connections.idle_refresh_s", "1")
-        .start()
-        .await;
-    let project = host.as_project();
-    let (oauth, id) = ended(&host, &project).await;
-    wait_until("the job has refreshed it", || async {
-        refreshed(&oauth) == 1
-    })
-    .await;
-    assert_eq!(
-        (status(&project, &id).await.0, oauth.tokens_used().len()),
-        ("ACTIVE".into(), 0)
     );
 }
 

@@ -121,11 +121,7 @@ async fn uploaded_file_reaches_tool_and_output_is_linked() {
         );
         assert_eq!(got.bytes, bytes);
         assert!(got.header("content-disposition").starts_with("attachment;"));
-        let log = format!(
-            "/logs/tool_execution/{}",
-            answer["log_id"].as_str().unwrap()
-        );
-        let log = client.get(&log).await.expect(200).text;
+        let log = client.log(&answer["log_id"]).await.text;
         assert!(
             log.contains("new-0") && !log.contains("signature="),
             "the log holds no link that works: {log}"
@@ -210,7 +206,7 @@ async fn upload_with_wrong_digest_is_refused() {
     for wrong in [&bytes[1..], &[&bytes[..], b"x"].concat(), b""] {
         let refused = put(&project, url(&asked), wrong).await;
         assert_eq!(refused.status, 400);
-        assert!(String::from_utf8_lossy(&refused.bytes).contains("File_DigestMismatch"));
+        assert!(refused.text().contains("File_DigestMismatch"));
     }
     let answer = copy(&project, slug, asked["key"].as_str().unwrap())
         .await
@@ -395,9 +391,7 @@ async fn with_its_project_a_file_is_gone() {
             .count()
     };
     assert_eq!(files(), 2);
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await;
+    host.delete_project(&id).await;
     wait_until("the files are erased", || async { files() == 0 }).await;
     assert_eq!(get(&host.as_project(), &link).await.status, 404);
 }

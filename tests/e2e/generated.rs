@@ -7,7 +7,7 @@ use std::{
 };
 
 use harness::{
-    Finished, Guest, Host, guest,
+    Finished, Guest, Host, fetched, guest,
     host::{Setup, size},
 };
 use tempfile::TempDir;
@@ -53,7 +53,7 @@ fn try_out(host: &Host, keys: &[SentKey<'_>]) -> Finished {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("settings.toml");
     let mut settings = PROGRAM_SETTINGS.to_owned();
-    let mut command = Command::new(program());
+    let mut command = Command::new(fetched("parts/schemathesis-4.32.5/bin/st"));
     command
         .current_dir(folder.path())
         .arg("--config-file")
@@ -106,16 +106,4 @@ fn try_out(host: &Host, keys: &[SentKey<'_>]) -> Finished {
 
 fn description() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json")
-}
-
-/// Returns the path at which `tests/setup` installs the program.
-fn program() -> PathBuf {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/schemathesis-4.32.5/bin/st");
-    assert!(
-        path.is_file(),
-        "{} is not there: run `tests/setup`",
-        path.display()
-    );
-    path
 }

@@ -103,6 +103,24 @@ pub(crate) fn account(config: &str, user: &str, key: &str) -> Value {
     })
 }
 
+/// Connects an account by its key.
+pub(crate) async fn made_account(project: &Client, config: &str, user: &str, key: &str) -> Answer {
+    let body = account(config, user, key);
+    project.post("/connected_accounts", &body).await.expect(201)
+}
+
+/// Publishes a toolkit with this auth scheme, whose tool fetches a URL.
+pub(crate) async fn publish_with_scheme(host: &Host, slug: &str, scheme: Value) {
+    let manifest = guest::manifest_with_scheme(slug, scheme);
+    host.publish(Guest::fetch().component(), &manifest).await;
+}
+
+/// Publishes a guest as a toolkit whose accounts have a key.
+pub(crate) async fn publish_with_key(host: &Host, guest: &Guest<'_>, slug: &str) {
+    let manifest = guest::manifest_with_key(slug, bearer());
+    host.publish(guest.component(), &manifest).await;
+}
+
 /// Returns a polling trigger that takes any configuration and reports any data.
 pub(crate) fn trigger(toolkit: &str, name: &str) -> Value {
     json!({
@@ -206,13 +224,7 @@ pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
 
 /// Creates an auth config with an OAuth client of the project and returns its id.
 pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
-    let config =
-        json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    project.auth_config(slug, "OAUTH2", credentials).await
 }
 
 /// Returns the OAuth app of the operator for a toolkit.
@@ -237,19 +249,12 @@ impl Oauth {
         let issuer = Host::application().issuer(&tag);
         let scheme = scheme(&issuer);
         let mode = scheme["mode"].as_str().unwrap().to_owned();
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_scheme(&slug, scheme),
-        )
-        .await;
-        let config =
-            json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
-        let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-        let made = project.post("/auth_configs", &body).await.expect(201);
+        publish_with_scheme(host, &slug, scheme).await;
+        let config = project.auth_config(&slug, &mode, credentials).await;
         Self {
             tag,
             slug,
-            config: made["auth_config"]["id"].as_str().unwrap().to_owned(),
+            config,
             issuer,
         }
     }
@@ -260,11 +265,7 @@ impl Oauth {
         let issuer = Host::application().issuer(&tag);
         let mut scheme = issuer.scheme();
         scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_scheme(&slug, scheme),
-        )
-        .await;
+        publish_with_scheme(host, &slug, scheme).await;
         let config = oauth_config(project, &slug, Issuer::credentials()).await;
         Self {
             tag,
@@ -281,13 +282,16 @@ impl Oauth {
         project.post("/connected_accounts", &body).await.expect(201)
     }
 
+    /// Agrees to a connection attempt at the provider and returns the address of the callback.
+    pub(crate) async fn visit(&self, made: &Answer) -> String {
+        let url = made["redirect_url"].as_str().unwrap();
+        self.issuer.visit(url).await
+    }
+
     /// Connects an account of the default user and returns its id.
     pub(crate) async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project, "https://app.example/done").await;
-        let back = self
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await;
+        let back = self.visit(&made).await;
         let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
         assert!(
             landed.header("location").contains("status=success"),

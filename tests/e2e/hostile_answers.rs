@@ -18,10 +18,7 @@ fn asked(oauth: &Oauth, place: &str) -> usize {
 /// Starts a connection attempt and returns the account, the callback address, and its `state`.
 async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
     let made = oauth.begin(project, "https://app.example/done").await;
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let state = back
         .split_once("state=")
         .unwrap()
@@ -132,10 +129,7 @@ async fn invalid_callback_consumes_at_most_its_state() {
             400,
             "{case}: the state was spent"
         );
-        let read = project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
+        let read = project.account(&id).await;
         assert!(!read.text.contains("code-"), "{case}: {read:?}");
     }
 }
@@ -146,6 +140,12 @@ async fn invalid_token_response_fails_without_retry() {
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
     for fault in [
+        Fault::Html,
+        Fault::Malformed,
+        Fault::ErrorInside,
+        Fault::Lost,
+        Fault::Status(500),
+        Fault::Refused("invalid_grant"),
         Fault::Says("{}"),
         Fault::Says("[]"),
         Fault::Says("null"),
@@ -190,10 +190,7 @@ async fn invalid_token_lifetime_is_ignored() {
         let (id, back, _) = begun(&oauth, &project).await;
         oauth.issuer.fault(Fault::Says(body.leak()), 1);
         open(&project, &back).await;
-        let read = project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
+        let read = project.account(&id).await;
         assert_eq!(
             (&read["status"], read["state"]["val"].get("expires_in")),
             (&"ACTIVE".into(), None),
@@ -226,10 +223,7 @@ async fn hostile_error_text_is_not_shown() {
     let oauth = Oauth::new(host, &project).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let state = back.split_once("state=").unwrap().1;
     let url = format!(
         "{}/api/v3/toolkits/auth/callback?error={}&state={state}",
@@ -242,8 +236,5 @@ async fn hostile_error_text_is_not_shown() {
         format!("{}/link/done?status=failed", host.url)
     );
     let page = open(&project, landed.header("location")).await;
-    assert!(
-        !String::from_utf8_lossy(&page.bytes).contains("script"),
-        "{page:?}"
-    );
+    assert!(!page.text().contains("script"), "{page:?}");
 }

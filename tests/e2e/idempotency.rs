@@ -30,19 +30,8 @@ async fn fetching(application: &FakeApp) -> (Host, impl Fn(&str) -> (String, Val
         .start()
         .await;
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    host.as_project()
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
+    host.as_project().connect_with_key(&slug, "default").await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let call = move |url: &str| {
         (
@@ -314,11 +303,7 @@ async fn deadline_ends_work_with_idempotency_key() {
         json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
     let flow = json!({ "token_url": format!("https://api.example.com/hang/{tag}") });
     let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": flow });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(&host, &slug, scheme).await;
     let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
     let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
     let made = project

@@ -23,13 +23,7 @@ impl Possessions {
     async fn of_a_new_project(host: &Host) -> Self {
         let client = host.new_project().await;
         let config = given::auth_config(&client).await;
-        let made = client
-            .post(
-                "/connected_accounts",
-                &given::account(&config, "amy", &harness::secret()),
-            )
-            .await
-            .expect(201);
+        let made = given::made_account(&client, &config, "amy", &harness::secret()).await;
         let ran = client
             .execute(given::shared_echo().await, json!({ "word": "private" }))
             .await

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use harness::{Author, Client, Finished, Host, author, host, unique};
+use harness::{Author, Client, Finished, Host, author, beside, unique};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -215,7 +215,7 @@ impl Elsewhere {
         // Programs that this process starts meanwhile would inherit the file while it is written, and
         // then it could not be run.
         let mut copy = Command::new("cp");
-        copy.arg(host::author()).arg(folder.path());
+        copy.arg(beside("toolkit")).arg(folder.path());
         Finished::run(copy).succeeded();
         Self { folder }
     }
@@ -382,7 +382,7 @@ fn cargo_test_agrees_with_check() {
     }
 
     let checked = author.toolkit(&["check", "agreed", "--json"]);
-    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
     let reports = checked[0]["cases"].as_array().unwrap();
     let report = |name: &str| {
         let name = format!("label/{name}");

@@ -111,15 +111,7 @@ async fn legacy_id_import_is_atomic() {
     let manifest = harness::guest::manifest_with_key(&slug, given::bearer());
     host.publish(harness::Guest::echo().component(), &manifest)
         .await;
-    let account = host
-        .as_project()
-        .connect(
-            &slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    let account = host.as_project().connect_with_key(&slug, "amy").await;
     let line = |kind: &str, uuid: &str, nanoid: &str| {
         json!({ "project": id, "type": kind, "uuid": uuid, "nanoid": nanoid }).to_string() + "\n"
     };
@@ -213,10 +205,7 @@ async fn deleted_project_keeps_no_legacy_id() {
     load(&first).succeeded();
     load(&second).failed();
     let host = setup.clone().start().await;
-    host.as_org()
-        .delete(&format!("/org/owner/project/{first}"))
-        .await
-        .expect(200);
+    host.delete_project(&first).await;
     host.terminate().await;
     load(&second).succeeded();
 }

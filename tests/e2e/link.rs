@@ -1,8 +1,6 @@
 //! The page of a link, on which a user connects an account.
 
-use harness::{
-    Client, Guest, Host, Issuer, client::RawResponse, guest, issuer::Consent, wait_until,
-};
+use harness::{Client, Guest, Host, Issuer, client::RawResponse, guest, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -50,13 +48,9 @@ impl<'a> Browser<'a> {
     }
 }
 
-fn text(page: &RawResponse) -> String {
-    String::from_utf8_lossy(&page.bytes).into_owned()
-}
-
 /// Returns the form token, which protects the page against cross-site request forgery.
 pub(crate) fn form_token(page: &RawResponse) -> String {
-    let text = text(page);
+    let text = page.text();
     let value = text
         .split_once("name=\"form-token\" value=\"")
         .expect("the form has its token")
@@ -117,9 +111,9 @@ async fn link_page_connects_an_account() {
         (200, "text/html; charset=utf-8")
     );
     assert!(
-        text(&page).contains("Acme &#60;b&#62;&#38;") && !text(&page).contains("<script"),
+        page.text().contains("Acme &#60;b&#62;&#38;") && !page.text().contains("<script"),
         "{}",
-        text(&page)
+        page.text()
     );
     let policy = page.header("content-security-policy");
     for part in [
@@ -146,7 +140,7 @@ async fn link_page_connects_an_account() {
     let away = browser
         .send(&url, &[("form-token", &form_token(&page))])
         .await;
-    assert_eq!(away.status, 303, "{}", text(&away));
+    assert_eq!(away.status, 303, "{}", away.text());
     let back = oauth.issuer.visit(away.header("location")).await;
     for other in ["", "toolhost=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
         let elsewhere = anonymous
@@ -164,14 +158,14 @@ async fn link_page_connects_an_account() {
     assert_eq!(status(&project, &id).await, "ACTIVE");
     let reused = browser.open(&url).await;
     assert!(
-        reused.status == 410 && text(&reused).contains("was used"),
+        reused.status == 410 && reused.text().contains("was used"),
         "{}",
-        text(&reused)
+        reused.text()
     );
     assert!(
-        text(&reused).contains("https://app.example/done?a=1"),
+        reused.text().contains("https://app.example/done?a=1"),
         "there is no way back: {}",
-        text(&reused)
+        reused.text()
     );
     assert_eq!(
         browser
@@ -214,7 +208,7 @@ async fn link_page_reports_errors_without_secrets() {
     assert_eq!(status(&project, &id).await, "INITIALIZING");
     let mut browser = Browser::new(&project);
     let page = browser.open(&url).await;
-    let shown = text(&page);
+    let shown = page.text();
     assert!(
         shown.contains("value=\"eu&#34;west\"") && shown.contains("Where &#60;it&#62; is"),
         "{shown}"
@@ -235,7 +229,7 @@ async fn link_page_reports_errors_without_secrets() {
             ],
         )
         .await;
-    let shown = text(&wrong);
+    let shown = wrong.text();
     assert_eq!(wrong.status, 422);
     assert!(
         shown.contains("value=\"NO &#60;site&#62;\"") && shown.contains("aria-invalid=\"true\""),
@@ -342,7 +336,7 @@ async fn first_callback_of_two_tabs_connects() {
 async fn visited(browser: &mut Browser<'_>, oauth: &Oauth, url: &str) -> String {
     let token = form_token(&browser.open(url).await);
     let away = browser.send(url, &[("form-token", &token)]).await;
-    assert_eq!(away.status, 303, "{}", text(&away));
+    assert_eq!(away.status, 303, "{}", away.text());
     oauth.issuer.visit(away.header("location")).await
 }
 
@@ -395,9 +389,7 @@ async fn declined_user_connects_with_the_same_link() {
     let oauth = Oauth::new(host, &project).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
-    oauth
-        .issuer
-        .set(|settings| settings.consent = Consent::Deny);
+    oauth.issuer.set(|settings| settings.agrees = false);
     let back = visited(&mut browser, &oauth, &url).await;
     let landed = browser.open(&back).await;
     let expected = format!(
@@ -410,9 +402,7 @@ async fn declined_user_connects_with_the_same_link() {
         (&read["status"], &read["status_reason"]),
         (&"INITIATED".into(), &"access_denied".into())
     );
-    oauth
-        .issuer
-        .set(|settings| settings.consent = Consent::Agree);
+    oauth.issuer.set(|settings| settings.agrees = true);
     let back = visited(&mut browser, &oauth, &url).await;
     assert_eq!(browser.open(&back).await.status, 302);
     let read = project.get(&format!("/connected_accounts/{id}")).await;
@@ -439,17 +429,17 @@ async fn expired_and_unknown_links_are_reported() {
     let mut browser = Browser::new(&project);
     let expired = browser.open(&url).await;
     assert!(
-        expired.status == 410 && text(&expired).contains("expired"),
+        expired.status == 410 && expired.text().contains("expired"),
         "{}",
-        text(&expired)
+        expired.text()
     );
     let unknown = browser
         .open(&format!("{}/link/lt_{}", host.url, "A".repeat(43)))
         .await;
     assert!(
-        unknown.status == 400 && text(&unknown).contains("does not work"),
+        unknown.status == 400 && unknown.text().contains("does not work"),
         "{}",
-        text(&unknown)
+        unknown.text()
     );
     let state = browser
         .open(&format!(

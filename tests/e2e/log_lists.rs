@@ -55,14 +55,7 @@ async fn run(project: &Client, dice: &mut Dice) -> Run {
 async fn project() -> Client {
     let project = Host::shared().await.new_project().await;
     for user in USER_IDS {
-        project
-            .connect(
-                given::keyed().await,
-                "API_KEY",
-                user,
-                json!({ "api_key": harness::secret() }),
-            )
-            .await;
+        project.connect_with_key(given::keyed().await, user).await;
     }
     project
 }

@@ -37,14 +37,7 @@ async fn every_execution_can_be_looked_up() {
 async fn failures_and_what_the_guest_wrote_are_kept() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let tool = guest::tool(slug);
     let failed = project
         .execute(&tool, json!({ "url": "https://elsewhere.example.org/" }))
@@ -150,14 +143,4 @@ async fn project_can_disable_payload_storage() {
         .await
         .expect(200);
     assert!(!detail.text.contains("unheard"), "{}", detail.text);
-}
-
-#[tokio::test]
-async fn an_unknown_log_is_not_found() {
-    let project = Host::shared().await.new_project().await;
-    project
-        .get(&format!("{LOGS_PATH}/log_AAAAAAAAAAAA"))
-        .await
-        .expect(404)
-        .assert_envelope();
 }

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
-use crate::tool_router_sessions::{SESSION_PATH, connect, create, keyed};
+use crate::tool_router_sessions::{SESSION_PATH, create, keyed};
 
 /// Asks for the connections of a session, and returns the data of the result.
 async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
@@ -19,8 +19,8 @@ async fn toolkits_are_connected_by_links() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (connected, new) = (keyed(host).await, keyed(host).await);
-    let account = connect(&project, &connected, "amy").await;
-    connect(&project, &new, "bob").await;
+    let account = project.connect_with_key(&connected, "amy").await;
+    project.connect_with_key(&new, "bob").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let toolkits = json!({ "toolkits": [connected, new.to_uppercase(), "nonesuch"] });
     let data = manage(&project, &session, toolkits).await;
@@ -62,7 +62,7 @@ async fn toolkits_outside_of_the_session_stay_unconnected() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (permitted, other) = (keyed(host).await, keyed(host).await);
-    connect(&project, &other, "amy").await;
+    project.connect_with_key(&other, "amy").await;
     let config = json!({ "user_id": "amy", "toolkits": { "enable": [permitted] } });
     let session = create(&project, config).await;
     let data = manage(&project, &session, json!({ "toolkits": [other] })).await;
@@ -78,7 +78,7 @@ async fn session_creates_no_link_beyond_its_limit() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    connect(&project, &toolkit, "amy").await;
+    project.connect_with_key(&toolkit, "amy").await;
     let session = async |user: &str, most: usize| {
         let most = json!({ "enable": true, "max_accounts_per_toolkit": most });
         create(&project, json!({ "user_id": user, "multi_account": most })).await

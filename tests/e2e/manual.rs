@@ -14,8 +14,8 @@ use std::{
 };
 
 use harness::{
-    Host, Registry, author, free_port,
-    host::{Setup, beside},
+    Host, Registry, author, beside, free_port,
+    host::Setup,
     inbox::INBOX_ORIGIN,
     listed_commands,
     manual::{Shell, Step, rows, steps},

@@ -475,7 +475,7 @@ async fn lists_over_two_mebibytes_have_pages() {
     let called = result(&request(&project, &url, "tools/call", params, &[]).await);
     assert_eq!(called["structuredContent"], json!({ "a": 1 }));
     let refused = request(&project, &url, "tools/list", json!({ "cursor": "x" }), &[]).await;
-    assert!(String::from_utf8_lossy(&refused.bytes).contains("-32602"));
+    assert!(refused.text().contains("-32602"));
 }
 
 #[tokio::test]

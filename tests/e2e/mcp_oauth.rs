@@ -74,7 +74,7 @@ impl Given {
     async fn register(&self) -> String {
         let body = json!({ "client_name": "Assistant", "redirect_uris": [REDIRECT_URI] });
         let registered = self.post_json("/oauth/register", &body).await;
-        assert_eq!(registered.status, 201, "{}", text(&registered));
+        assert_eq!(registered.status, 201, "{}", registered.text());
         string(&parsed(&registered)["client_id"])
     }
 
@@ -167,7 +167,7 @@ impl Given {
         let attempt = self.begin(resource).await;
         let code = self.code(&attempt, key).await;
         let tokens = self.exchange(&attempt, &code).await;
-        assert_eq!(tokens.status, 200, "{}", text(&tokens));
+        assert_eq!(tokens.status, 200, "{}", tokens.text());
         (attempt, parsed(&tokens))
     }
 
@@ -195,7 +195,7 @@ impl Given {
     #[track_caller]
     fn assert_ended(&self, refreshed: &RawResponse, listed: &RawResponse) {
         assert_refused(refreshed, "invalid_grant");
-        assert!([401, 404].contains(&listed.status), "{}", text(listed));
+        assert!([401, 404].contains(&listed.status), "{}", listed.text());
     }
 
     async fn session(&self) -> String {
@@ -268,13 +268,9 @@ fn metadata_of(base: &str, issuer: &str) -> String {
     format!("{base}/.well-known/oauth-authorization-server{path}")
 }
 
-fn text(response: &RawResponse) -> String {
-    String::from_utf8_lossy(&response.bytes).into_owned()
-}
-
 #[track_caller]
 fn parsed(response: &RawResponse) -> Value {
-    serde_json::from_slice(&response.bytes).unwrap_or_else(|_| panic!("{}", text(response)))
+    serde_json::from_slice(&response.bytes).unwrap_or_else(|_| panic!("{}", response.text()))
 }
 
 fn string(value: &Value) -> String {
@@ -284,7 +280,7 @@ fn string(value: &Value) -> String {
 /// Returns the parameters that a redirect to the client has.
 #[track_caller]
 fn answer_of(response: &RawResponse) -> Value {
-    assert_eq!(response.status, 303, "{}", text(response));
+    assert_eq!(response.status, 303, "{}", response.text());
     let location = response.header("location");
     assert!(location.starts_with(REDIRECT_URI), "{location}");
     let pairs = Url::parse(location).unwrap();
@@ -385,7 +381,7 @@ async fn conformance_suite_accepts_the_authorization_server() {
         let key = given.project.key();
         let fields = [("form-token", &*token), ("decision", "allow"), ("key", key)];
         let redirect = browser.send(page, &fields).await;
-        assert_eq!(redirect.status, 303, "{}", text(&redirect));
+        assert_eq!(redirect.status, 303, "{}", redirect.text());
         browser.open(redirect.header("location")).await;
     };
     let checks = conformance_of_authorization(&arguments, visit).await;
@@ -405,7 +401,7 @@ async fn refused_requests_say_where_to_authorize() {
     let session = given.session().await;
     for endpoint in [&server, &given.url, &format!("{}/mcp", given.url), &session] {
         let refused = given.list_with(endpoint, &[]).await;
-        assert_eq!(refused.status, 401, "{}", text(&refused));
+        assert_eq!(refused.status, 401, "{}", refused.text());
         let challenge = refused.header("www-authenticate").to_owned();
         let metadata = challenge.split('"').nth(1).unwrap();
         let path = endpoint.strip_prefix(&base).unwrap();
@@ -428,7 +424,7 @@ async fn refused_requests_say_where_to_authorize() {
         let appended = format!("{issuer}/.well-known/oauth-authorization-server");
         assert_eq!(parsed(&given.get(&appended).await), server);
         let wrong = given.list(endpoint, &json!("mcpa_wrong")).await;
-        assert_eq!(wrong.status, 401, "{}", text(&wrong));
+        assert_eq!(wrong.status, 401, "{}", wrong.text());
         let challenge = wrong.header("www-authenticate");
         assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
     }
@@ -455,7 +451,7 @@ async fn refused_requests_say_where_to_authorize() {
         .anonymous
         .exchange(Method::GET, &other, &[], Vec::new())
         .await;
-    assert_eq!(other.status, 400, "{}", text(&other));
+    assert_eq!(other.status, 400, "{}", other.text());
 }
 
 #[tokio::test]
@@ -579,13 +575,13 @@ async fn refresh_token_used_twice_gives_the_same_tokens() {
     let tokens = parsed(&one);
     assert_eq!(parsed(&other), tokens);
     let listed = given.list(&given.url, &tokens["access_token"]).await;
-    assert_eq!(listed.status, 200, "{}", text(&listed));
+    assert_eq!(listed.status, 200, "{}", listed.text());
     let mut other_client = given.begin(&given.url).await;
     other_client.resource.clone_from(&attempt.resource);
     let stolen = given.refresh(&other_client, &first["refresh_token"]).await;
     assert_refused(&stolen, "invalid_grant");
     let next = given.refresh(&attempt, &tokens["refresh_token"]).await;
-    assert_eq!(next.status, 200, "{}", text(&next));
+    assert_eq!(next.status, 200, "{}", next.text());
 }
 
 #[tokio::test]
@@ -639,16 +635,16 @@ async fn pages_of_endpoints_need_no_resource() {
             let mut parameters = exchange[..5].to_vec();
             parameters.extend(resource.map(|resource| ("resource", resource)));
             let tokens = given.request_tokens(&parameters).await;
-            assert_eq!(tokens.status, 200, "{resource:?}: {}", text(&tokens));
+            assert_eq!(tokens.status, 200, "{resource:?}: {}", tokens.text());
             for address in [endpoint.as_str(), slashed.as_str()] {
                 let listed = given.list(address, &parsed(&tokens)["access_token"]).await;
-                assert_eq!(listed.status, 200, "{address}: {}", text(&listed));
+                assert_eq!(listed.status, 200, "{address}: {}", listed.text());
             }
         }
         let attempt = given.begin(&given.url).await;
         let other = attempt.url.replace(&format!("{base}/oauth"), &issuer);
         let page = given.get(&other).await;
-        assert_eq!(page.status, 400, "another endpoint: {}", text(&page));
+        assert_eq!(page.status, 400, "another endpoint: {}", page.text());
     }
     let unknown = format!("{base}/oauth/endpoints/x/authorize");
     assert_eq!(given.get(&unknown).await.status, 400);
@@ -662,7 +658,7 @@ async fn page_names_server_project_and_toolkits() {
     for (endpoint, name) in [(&server, "All tools</dd>"), (&session, "<dd>amy</dd>")] {
         let attempt = given.begin(endpoint).await;
         let page = link::Browser::new(&given.project).open(&attempt.url).await;
-        let page = text(&page);
+        let page = page.text();
         let shown = page.split("</form>").next().unwrap();
         for part in [
             name,
@@ -728,7 +724,7 @@ async fn scripts_of_web_pages_may_sign_in() {
         assert_eq!(preflight.header("access-control-allow-credentials"), "");
     }
     let refused = given.list_with(&given.url, &[page]).await;
-    assert_eq!(refused.status, 401, "{}", text(&refused));
+    assert_eq!(refused.status, 401, "{}", refused.text());
     assert_eq!(refused.header("access-control-allow-origin"), "*");
     let exposed = refused.header("access-control-expose-headers");
     for name in ["WWW-Authenticate", "Mcp-Session-Id", "Mcp-Protocol-Version"] {
@@ -738,7 +734,7 @@ async fn scripts_of_web_pages_may_sign_in() {
     let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
     let headers = [page, ("authorization", &*bearer)];
     let listed = given.list_with(&given.url, &headers).await;
-    assert_eq!(listed.status, 200, "{}", text(&listed));
+    assert_eq!(listed.status, 200, "{}", listed.text());
     let attempt = given.begin(&given.url).await;
     let consent = given
         .anonymous
@@ -796,13 +792,13 @@ async fn metadata_is_found_below_a_public_path() {
             assert!(is_below, "{name}: {address}");
         }
     }
-    let home = text(&get("/").await);
+    let home = get("/").await.text();
     assert!(home.contains("href=\"/tools/docs\""), "{home}");
     assert!(
         !home.contains("href=\"/docs") && !home.contains("href=\"/api"),
         "{home}"
     );
-    let docs = text(&get("/docs").await);
+    let docs = get("/docs").await.text();
     assert!(!docs.contains("=\"/"), "{docs}");
     let described = parsed(&get("/api/v3.1/openapi.json").await);
     assert_eq!(described["servers"][0]["url"], "/tools/api/v3.1");
@@ -841,9 +837,9 @@ async fn client_revokes_its_own_tokens() {
         ] {
             let parameters = [("client_id", &**client), ("token", token)];
             let revoked = given.post_form("/oauth/revoke", &parameters).await;
-            assert_eq!(revoked.status, 200, "{}", text(&revoked));
+            assert_eq!(revoked.status, 200, "{}", revoked.text());
             let listed = given.list(&given.url, &tokens["access_token"]).await;
-            assert_eq!(listed.status, status, "{}", text(&listed));
+            assert_eq!(listed.status, status, "{}", listed.text());
         }
         let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
         assert_refused(&refreshed, "invalid_grant");
@@ -945,7 +941,7 @@ async fn page_gives_access_with_project_keys_only() {
         (&elsewhere, "may not be used from your address"),
     ] {
         let refused = given.submit(&attempt, "allow", key).await;
-        let page = text(&refused);
+        let page = refused.text();
         assert_eq!(refused.status, 422, "{page}");
         assert!(page.contains(problem), "{problem}: {page}");
         assert!(
@@ -956,7 +952,7 @@ async fn page_gives_access_with_project_keys_only() {
     let unknown = given.url.replace("/v3/mcp/", "/v3/mcp/0");
     let unknown = given.begin(&unknown).await;
     let refused = given.submit(&unknown, "allow", given.project.key()).await;
-    assert_eq!(refused.status, 422, "{}", text(&refused));
+    assert_eq!(refused.status, 422, "{}", refused.text());
     given.code(&attempt, given.project.key()).await;
 }
 
@@ -1017,7 +1013,7 @@ async fn invalid_requests_are_never_redirected() {
     ] {
         let mut browser = link::Browser::new(&given.project);
         let page = browser.open(&attempt.url_with(name, value)).await;
-        assert_eq!(page.status, 400, "{name} {value:?}: {}", text(&page));
+        assert_eq!(page.status, 400, "{name} {value:?}: {}", page.text());
         assert_eq!(page.header("location"), "", "{name} {value:?}");
     }
 }
@@ -1041,7 +1037,7 @@ async fn programs_choose_their_loopback_port() {
         let page = browser
             .open(&attempt.url_with("redirect_uri", Some(uri)))
             .await;
-        assert_eq!(page.status, status, "{uri}: {}", text(&page));
+        assert_eq!(page.status, status, "{uri}: {}", page.text());
     }
 }
 
@@ -1076,7 +1072,7 @@ async fn registration_is_checked() {
     ] {
         let response = given.post_json("/oauth/register", &body).await;
         if refusal.is_empty() {
-            assert_eq!(response.status, 201, "{}", text(&response));
+            assert_eq!(response.status, 201, "{}", response.text());
             let client = parsed(&response);
             assert_eq!(client["redirect_uris"], body["redirect_uris"]);
             assert_eq!(client["token_endpoint_auth_method"], "none");
@@ -1086,7 +1082,7 @@ async fn registration_is_checked() {
             let uri = client["redirect_uris"][0].as_str();
             let page = attempt.url_with("redirect_uri", uri);
             let page = link::Browser::new(&given.project).open(&page).await;
-            assert_eq!(page.status, 200, "{}", text(&page));
+            assert_eq!(page.status, 200, "{}", page.text());
         } else {
             assert_refused(&response, refusal);
         }
@@ -1107,7 +1103,7 @@ async fn large_requests_are_refused() {
                 .anonymous
                 .exchange(Method::POST, url, &headers, body)
                 .await;
-            assert_eq!(response.status, status, "{url}: {}", text(&response));
+            assert_eq!(response.status, status, "{url}: {}", response.text());
         }
     }
 }

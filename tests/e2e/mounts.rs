@@ -323,7 +323,6 @@ async fn files_are_erased_with_session_and_project() {
     let link = link["download_url"].as_str().unwrap();
     let got = project.exchange(Method::GET, link, &[], vec![]).await;
     assert_eq!(got.status, 404);
-    let path = format!("/org/owner/project/{id}");
-    host.as_org().delete(&path).await.expect(200);
+    host.delete_project(&id).await;
     wait_until("the files are erased", || async { blobs() == 0 }).await;
 }

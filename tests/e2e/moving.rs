@@ -96,17 +96,13 @@ impl Shelf {
 
 /// Starts a server with a toolkit that requires a key and an account with that key. Returns the
 /// server, the tool and the key.
-async fn furnished(application: &FakeApp) -> (Host, String, String) {
+pub(crate) async fn furnished(application: &FakeApp) -> (Host, String, String) {
     let host = Setup::new()
         .with_application(&["api.example.com"], application)
         .start()
         .await;
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let secret = format!("sk-{}", harness::secret());
     host.as_project()
         .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
@@ -115,7 +111,12 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
 }
 
 /// Asserts that the encrypted secret can be decrypted: the provider receives it.
-async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, secret: &str) {
+pub(crate) async fn assert_connected(
+    client: &Client,
+    application: &FakeApp,
+    tool: &str,
+    secret: &str,
+) {
     let tag = unique(8);
     let answer = client
         .execute(

@@ -218,7 +218,7 @@ async fn mcp_call_is_cancelled_through_any_server() {
         ended = call => ended,
         () = cancel => unreachable!("it waits until the call has ended"),
     };
-    let text = String::from_utf8_lossy(&ended.bytes).into_owned();
+    let text = ended.text();
     assert!(text.contains("-32800"), "{text}");
 }
 

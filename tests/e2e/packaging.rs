@@ -11,9 +11,7 @@ use std::{
 };
 
 use harness::{
-    Client, Finished, free_port,
-    host::{Setup, beside},
-    listed_commands, wait_until,
+    Client, Finished, beside, free_port, host::Setup, listed_commands, wait_until,
 };
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;

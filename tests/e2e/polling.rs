@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::join_all;
 use harness::{
     Answer, Client, Guest, Host, Inbox, guest, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
 };
@@ -476,28 +475,6 @@ async fn polls_without_interval_are_limited() {
         millis(&read["next_poll_at"]) >= millis(&read["last_poll_at"]) + 60_000,
         "{read:#}"
     );
-}
-
-#[tokio::test]
-async fn hanging_polls_leave_other_projects_polled() {
-    // One more than a server polls at a time.
-    const HANGING_COUNT: usize = 25;
-    let host = given::with_application().start().await;
-    let hanging = Given::new(&host, Guest::poll()).await;
-    let other = Given::new(&host, Guest::poll()).await;
-    let tag = unique(8);
-    let create = async |number: usize| hanging.instance(&format!("/hang/{tag}/{number}")).await;
-    let ids = join_all((0..HANGING_COUNT).map(create)).await;
-    wait_until("polls hang", async || {
-        !Host::application().seen(&tag).is_empty()
-    })
-    .await;
-    let id = other.instance(&format!("/echo/{}", unique(8))).await;
-    other.wait_for_first_poll(&id).await;
-    for id in &ids {
-        let read = hanging.read(id).await;
-        assert_eq!(read["last_poll_at"], Value::Null, "the poll hangs");
-    }
 }
 
 #[tokio::test]

@@ -184,14 +184,7 @@ async fn disabled_data_storage_applies_immediately() {
 #[tokio::test]
 async fn pinned_account_needs_user_by_default() {
     let project = Host::shared().await.new_project().await;
-    let account = project
-        .connect(
-            given::keyed().await,
-            "API_KEY",
-            "ada",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    let account = project.connect_with_key(given::keyed().await, "ada").await;
     let path = format!("/tools/execute/{}", guest::tool(given::keyed().await));
     let url = "https://api.example.com/echo/pinned";
     let call = json!({ "arguments": { "url": url }, "version": "latest", "connected_account_id": account });

@@ -1,7 +1,7 @@
 //! The whole life cycle of accounts at a certified third-party identity provider.
 
 use harness::{
-    Answer, Client, Guest, Host, IdentityProvider, client::RawResponse, guest, host::Setup,
+    Client, Guest, Host, IdentityProvider, client::RawResponse, guest, host::Setup,
     provider::ISSUER_URL,
 };
 use reqwest::Method;
@@ -31,12 +31,7 @@ async fn connecting(provider: &IdentityProvider) -> (Host, Client, String, Strin
     }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap().to_owned();
-    let config = json!({ "type": "use_custom_auth", "authScheme": "DCR_OAUTH", "credentials": {} });
-    let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config = project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let config = project.auth_config(&slug, "DCR_OAUTH", json!({})).await;
     (host, project, slug, config)
 }
 
@@ -68,16 +63,9 @@ async fn connect(
     id
 }
 
-async fn read(project: &Client, id: &str) -> Answer {
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200)
-}
-
 /// Returns one of the values of an account.
 async fn value(project: &Client, id: &str, name: &str) -> String {
-    read(project, id).await["state"]["val"][name]
+    project.account(id).await["state"]["val"][name]
         .as_str()
         .unwrap_or_default()
         .to_owned()
@@ -88,7 +76,7 @@ async fn account_completes_life_cycle_at_real_provider() {
     let provider = IdentityProvider::start().await;
     let (_host, project, slug, config) = connecting(&provider).await;
     let id = connect(&provider, &project, &config, "amy").await;
-    let connected = read(&project, &id).await;
+    let connected = project.account(&id).await;
     assert_eq!(
         (
             &connected["status"],
@@ -128,7 +116,7 @@ async fn account_completes_life_cycle_at_real_provider() {
     assert_eq!(revoked["connected_account"]["status"], "REVOKED");
     assert_eq!(provider.owner(&second).await, None, "the provider was told");
     assert_eq!(
-        read(&project, &id).await["state"]["val"],
+        project.account(&id).await["state"]["val"],
         json!({ "status": "REVOKED" })
     );
 
@@ -180,6 +168,6 @@ async fn altered_provider_callback_is_rejected() {
             to.contains("status=failed") && to.ends_with(&format!("&error={error}")),
             "{change:?}: {landed:?}"
         );
-        assert_eq!(read(&project, &id).await["status"], "FAILED");
+        assert_eq!(project.account(&id).await["status"], "FAILED");
     }
 }

@@ -269,11 +269,7 @@ async fn refused_proxy_key_stays_secret() {
         .expect(200);
     let shown = json!({ "proxy_url": tunnel.address, "proxy_auth_key": "tunn..." });
     assert_eq!(view["proxy_config"], shown);
-    let log = format!(
-        "/logs/tool_execution/{}",
-        answer["log_id"].as_str().unwrap()
-    );
-    let log = host.as_project().get(&log).await.expect(200).text;
+    let log = host.as_project().log(&answer["log_id"]).await.text;
     for text in [&answer.text, &view.text, &log, &host.output()] {
         assert!(
             !text.contains(harness::SECRET_MARK)

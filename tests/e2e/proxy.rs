@@ -158,11 +158,7 @@ async fn caller_parameters_cannot_override_the_credential() {
     );
     assert_eq!(seen.header("cookie"), "");
     assert!(!format!("{seen:?}").contains("evil"), "{seen:?}");
-    let log = format!(
-        "/logs/tool_execution/{}",
-        answer["log_id"].as_str().unwrap()
-    );
-    let log = project.get(&log).await.expect(200);
+    let log = project.log(&answer["log_id"]).await;
     assert!(
         log["data"]["log"].to_string().contains("was removed"),
         "{log:#?}"
@@ -422,11 +418,7 @@ async fn nothing_that_comes_back_holds_the_credential() {
     .expect(200);
     assert!(!answer.text.contains(ACCOUNT_KEY), "{}", answer.text);
     assert!(answer.text.contains("redacted"));
-    let log = format!(
-        "/logs/tool_execution/{}",
-        answer["log_id"].as_str().unwrap()
-    );
-    let log = project.get(&log).await.expect(200);
+    let log = project.log(&answer["log_id"]).await;
     assert_eq!(log["metadata"]["tool_slug"], "PROXY_EXECUTE");
     assert_eq!(log["metadata"]["connected_account_id"], account);
     assert_eq!(log["data"]["requests"][0]["status"], 200);
@@ -495,13 +487,7 @@ async fn tool_restricted_config_refuses_proxy_requests() {
     });
     let config = project.post("/auth_configs", &config).await.expect(201);
     let id = config["auth_config"]["id"].as_str().unwrap();
-    let account = project
-        .post(
-            "/connected_accounts",
-            &given::account(id, "default", ACCOUNT_KEY),
-        )
-        .await
-        .expect(201);
+    let account = given::made_account(&project, id, "default", ACCOUNT_KEY).await;
     let refused = proxy(
         &project,
         account["id"].as_str().unwrap(),

@@ -21,7 +21,7 @@ use crate::{
     budget::assert_refused,
     files, given,
     mcp_endpoints::{request, result},
-    tool_router_sessions::{SESSION_PATH, connect, create},
+    tool_router_sessions::{SESSION_PATH, create},
     workbench::with_interpreter,
 };
 
@@ -51,7 +51,7 @@ impl Given {
             });
             let component = Guest::strict_fetch().component();
             host.publish(component, &manifest).await;
-            connect(&project, &toolkit, "amy").await;
+            project.connect_with_key(&toolkit, "amy").await;
             tools.push(guest::tool(&toolkit));
         }
         let [read, change] = tools.try_into().unwrap();
@@ -383,8 +383,7 @@ async fn steps_pass_values_and_loop_over_lists() {
     );
     assert_eq!(seen(&tag), 4);
     for log in [&ran["log_id"], &data["steps"][1]["log_id"]] {
-        let log = format!("/logs/tool_execution/{}", log.as_str().unwrap());
-        let log = given.project.get(&log).await.expect(200);
+        let log = given.project.log(log).await;
         assert!(log.text.contains(&given.session), "{log:#?}");
     }
     let run = given.run(data["run_id"].as_str().unwrap()).await;
@@ -683,7 +682,7 @@ async fn assistants_see_recipes_as_prompts() {
     );
     let unknown = json!({ "name": "RECIPE_OTHER" });
     let unknown = request(&given.project, url, "prompts/get", unknown, &key).await;
-    let unknown = String::from_utf8_lossy(&unknown.bytes).into_owned();
+    let unknown = unknown.text();
     assert!(unknown.contains("-32602"), "{unknown}");
     let without = json!({ "execute": { "enable_multi_execute": false } });
     given.project.patch(&path, &without).await.expect(200);
@@ -702,7 +701,7 @@ async fn trigger_runs_recipe_for_its_event() {
     let trigger = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([trigger]);
     host.publish(Guest::poll().component(), &manifest).await;
-    let account = connect(&given.project, &toolkit, "amy").await;
+    let account = given.project.connect_with_key(&toolkit, "amy").await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}/{{{{input.method}}}}");
     let step = |name: &str, tool: &str| json!({ "name": name, "tool_slug": tool, "arguments": { "url": url } });
@@ -764,11 +763,7 @@ async fn trigger_runs_recipe_for_its_event() {
         Host::application().seen(&tag)[0].path,
         format!("/echo/{tag}/GET")
     );
-    let log = format!(
-        "/logs/tool_execution/{}",
-        action["log_id"].as_str().unwrap()
-    );
-    let log = given.project.get(&log).await.expect(200);
+    let log = given.project.log(&action["log_id"]).await;
     assert!(log.text.contains(id), "{log:#?}");
     assert_eq!(given.wait_for_end(&slug).await["status"], "succeeded");
 }

@@ -330,33 +330,6 @@ async fn component_under_a_wrong_slug_is_refused() {
 }
 
 #[tokio::test]
-async fn tool_name_of_another_toolkit_is_refused() {
-    let host = Host::shared().await;
-    let first = given::slug();
-    host.publish(Guest::echo().component(), &guest::manifest(&first))
-        .await;
-    // `a` has `A_B_RUN`; `a_b` would have it too.
-    let mut manifest = guest::manifest(&format!("{first}_b"));
-    manifest["tools"][0]["slug"] = json!(format!("{}_B_RUN", first.to_uppercase()));
-    host.publish(Guest::echo().component(), &manifest).await;
-    let mut thief = guest::manifest(&first);
-    thief["version"] = json!("20260101_01");
-    let mut tool = thief["tools"][0].clone();
-    tool["slug"] = manifest["tools"][0]["slug"].clone();
-    thief["tools"].as_array_mut().unwrap().push(tool);
-    let bytes = guest::with_manifest(Guest::echo().component(), &thief);
-    let answer = host
-        .as_org()
-        .put(&guest::address(&thief), bytes)
-        .await
-        .expect(400);
-    assert!(
-        answer.problems().iter().any(|line| line.contains("_B_RUN")),
-        "{answer:?}"
-    );
-}
-
-#[tokio::test]
 async fn damaged_components_never_harm_the_server() {
     let host = Host::shared().await;
     let seed = harness::Dice::seed();

@@ -57,10 +57,7 @@ pub(crate) async fn connect(oauth: &Oauth, project: &Client, user: &str) -> Stri
     let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth
-        .issuer
-        .visit(made["redirect_url"].as_str().unwrap())
-        .await;
+    let back = oauth.visit(&made).await;
     let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
     assert!(
         landed.header("location").contains("status=success"),
@@ -145,29 +142,6 @@ async fn each_expired_token_is_refreshed_once() {
             .iter()
             .all(|token| oauth.issuer.knows(token)),
         "a token that had ended was sent"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn three_servers_share_one_token_refresh() {
-    let bucket = BucketService::start();
-    let (hosts, projects) = three(&bucket).await;
-    let oauth = toolkit(&hosts[0], &projects).await;
-    connect(&oauth, &projects[0], "default").await;
-    end(&oauth);
-    oauth.issuer.hold(true);
-    let calls =
-        (0..CONCURRENT_CALLS).map(|number| execute(&oauth, &projects[number % 3], "default"));
-    let (answers, ()) = tokio::join!(join_all(calls), async {
-        wait_until("a refresh is under way", || async { oauth.refreshes() > 0 }).await;
-        oauth.issuer.hold(false);
-    });
-    for answer in answers {
-        answer.data();
-    }
-    assert_eq!(
-        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-        (1, 1)
     );
 }
 

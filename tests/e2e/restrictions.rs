@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use harness::{Answer, Client, Guest, Host, client::Body, guest, unique, wait_until};
+use harness::{Guest, Host, client::Body, guest, unique, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -12,15 +12,8 @@ use crate::{
     description::{CLIENT_OPERATIONS, Clients, Operation},
     given::{self, Oauth, open, status},
     mcp_endpoints::{failure, request, result},
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta},
 };
-
-/// Runs a meta tool in a session.
-async fn execute_meta(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    let body = json!({ "slug": slug, "arguments": arguments });
-    project.post(&path, &body).await
-}
 
 #[tokio::test]
 async fn misspelled_restrictions_are_refused() {
@@ -43,130 +36,35 @@ async fn misspelled_restrictions_are_refused() {
     };
     let server = "/mcp/00000000-0000-4000-8000-000000000000";
     let trigger = "/trigger_instances/NO_SUCH_TRIGGER/upsert";
-    let cases = [
-        (
-            "POST",
-            "/mcp/servers",
-            json!({ "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }),
-            "allowed_tool",
-            "allowed_tools",
-        ),
-        (
-            "POST",
-            "/mcp/servers/custom",
-            json!({ "name": "Some tools", "auth_configs_ids": [] }),
-            "auth_configs_ids",
-            "auth_config_ids",
-        ),
-        (
-            "PATCH",
-            server,
-            json!({ "alowedTools": [] }),
-            "alowedTools",
-            "allowed_tools",
-        ),
-        (
-            "POST",
-            "/auth_configs",
-            auth_config(json!({ "restrict_to_following_tool": ["A"] })),
-            "auth_config.restrict_to_following_tool",
-            "restrict_to_following_tools",
-        ),
-        (
-            "POST",
-            "/auth_configs",
-            auth_config(
-                json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } }),
-            ),
-            "auth_config.tool_access_config.tools_available_for_executions",
-            "tools_available_for_execution",
-        ),
-        (
-            "PATCH",
-            "/auth_configs/ac_AAAAAAAAAAAA",
-            json!({ "type": "custom", "tool_acces_config": {} }),
-            "tool_acces_config",
-            "tool_access_config",
-        ),
-        (
-            "POST",
-            "/connected_accounts",
-            account,
-            "connection.experimental.acl_config_for_shared.not_allowed_user_id",
-            "not_allowed_user_ids",
-        ),
-        (
-            "POST",
-            "/labs/tool_router/session",
-            json!({ "user_id": "amy", "config": { "toolkit": [] } }),
-            "config.toolkit",
-            "toolkits",
-        ),
-        (
-            "POST",
-            trigger,
-            json!({ "conected_account_id": "ca_AAAAAAAAAAAA" }),
-            "conected_account_id",
-            "connected_account_id",
-        ),
-        (
-            "POST",
-            trigger,
-            json!({ "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }),
-            "action.connected_account",
-            "connected_account_id",
-        ),
-        (
-            "POST",
-            trigger,
-            json!({ "action": { "tool_slug": "A", "instead_of_webhooks": true } }),
-            "action.instead_of_webhooks",
-            "instead_of_webhook",
-        ),
-        (
-            "POST",
-            &execute,
-            json!({ "connected_account": "ca_AAAAAAAAAAAA" }),
-            "body: connected_account",
-            "connected_account_id",
-        ),
-        (
-            "POST",
-            &execute,
-            json!({ "userId": "amy" }),
-            "body: userId",
-            "user_id",
-        ),
-        (
-            "POST",
-            "/tools/execute/proxy",
-            json!({ "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }),
-            "conected_account_id",
-            "connected_account_id",
-        ),
-        (
-            "PATCH",
-            "/org/project/config",
-            json!({ "require_mcp_api_kye": true }),
-            "require_mcp_api_kye",
-            "require_mcp_api_key",
-        ),
-        (
-            "PATCH",
-            "/webhook_subscriptions/ws_AAAAAAAAAAAA",
-            json!({ "enabled_event": [] }),
-            "enabled_event",
-            "enabled_events",
-        ),
-    ];
-    for (method, path, body, wrong, right) in cases {
-        let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let refused = project.send(method, path, Body::Json(body), &[]).await;
-        let problems = refused.expect(400).problems();
+    let cases = json!([
+        ["POST", "/mcp/servers", { "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }, "allowed_tool", "allowed_tools"],
+        ["POST", "/mcp/servers/custom", { "name": "Some tools", "auth_configs_ids": [] }, "auth_configs_ids", "auth_config_ids"],
+        ["PATCH", server, { "alowedTools": [] }, "alowedTools", "allowed_tools"],
+        ["POST", "/auth_configs", auth_config(json!({ "restrict_to_following_tool": ["A"] })), "auth_config.restrict_to_following_tool", "restrict_to_following_tools"],
+        ["POST", "/auth_configs", auth_config(json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } })), "auth_config.tool_access_config.tools_available_for_executions", "tools_available_for_execution"],
+        ["PATCH", "/auth_configs/ac_AAAAAAAAAAAA", { "type": "custom", "tool_acces_config": {} }, "tool_acces_config", "tool_access_config"],
+        ["POST", "/connected_accounts", account, "connection.experimental.acl_config_for_shared.not_allowed_user_id", "not_allowed_user_ids"],
+        ["POST", "/labs/tool_router/session", { "user_id": "amy", "config": { "toolkit": [] } }, "config.toolkit", "toolkits"],
+        ["POST", trigger, { "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
+        ["POST", trigger, { "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }, "action.connected_account", "connected_account_id"],
+        ["POST", trigger, { "action": { "tool_slug": "A", "instead_of_webhooks": true } }, "action.instead_of_webhooks", "instead_of_webhook"],
+        ["POST", execute, { "connected_account": "ca_AAAAAAAAAAAA" }, "body: connected_account", "connected_account_id"],
+        ["POST", execute, { "userId": "amy" }, "body: userId", "user_id"],
+        ["POST", "/tools/execute/proxy", { "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
+        ["PATCH", "/org/project/config", { "require_mcp_api_kye": true }, "require_mcp_api_kye", "require_mcp_api_key"],
+        ["PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", { "enabled_event": [] }, "enabled_event", "enabled_events"],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let text = |index: usize| case[index].as_str().unwrap();
+        let method = Method::from_bytes(text(0).as_bytes()).unwrap();
+        let body = Body::Json(case[2].clone());
+        let problems = project.send(method, text(1), body, &[]).await;
+        let problems = problems.expect(400).problems();
+        let (wrong, right) = (text(3), text(4));
         let expected = format!("{wrong}: is unknown; the nearest known name is `{right}`, ");
         assert!(
             problems.iter().any(|line| line.starts_with(&expected)),
-            "{path}: {problems:?}"
+            "{case}: {problems:?}"
         );
     }
     let misplaced = [
@@ -301,7 +199,7 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
         ),
     ] {
         let refused = list(query).await;
-        let text = String::from_utf8_lossy(&refused.bytes).into_owned();
+        let text = refused.text();
         assert_eq!(refused.status, 400, "{text}");
         assert!(text.contains(reason), "{text}");
     }
@@ -616,11 +514,7 @@ async fn refusal_of_provider_names_missing_scopes() {
         let failed = project.execute(&tool, at(status)).await.expect(200);
         let error = failed["error"].as_str().unwrap();
         assert!(error.ends_with(explained), "{error}");
-        let log = format!(
-            "/logs/tool_execution/{}",
-            failed["log_id"].as_str().unwrap()
-        );
-        let log = project.get(&log).await.expect(200).text;
+        let log = project.log(&failed["log_id"]).await.text;
         assert!(log.contains(explained), "{log}");
     }
     let other = project.execute(&tool, at(404)).await.expect(200).text;

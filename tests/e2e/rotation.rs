@@ -9,52 +9,23 @@ use std::{
 };
 
 use harness::{
-    Dice, FakeApp, Guest, Host, guest,
+    Dice, FakeApp, Host,
     host::{Setup, size},
-    unique,
 };
 use serde_json::json;
 
-use crate::given;
+use crate::moving::{self, assert_connected};
 
-const ECHO_URL: &str = "https://api.example.com/echo";
 /// Number of projects, each with its own data key.
 const PROJECT_COUNT: usize = 150;
 
 /// Starts a server with many data keys, and an account whose secret its provider receives.
 async fn furnished(application: &FakeApp) -> (Host, String, String) {
-    let host = Setup::new()
-        .with_application(&["api.example.com"], application)
-        .start()
-        .await;
+    let (host, tool, secret) = moving::furnished(application).await;
     for _ in 0..PROJECT_COUNT {
         host.new_project().await;
     }
-    let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    let secret = format!("sk-{}", harness::secret());
-    host.as_project()
-        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
-        .await;
-    (host, guest::tool(&slug), secret)
-}
-
-async fn assert_connected(host: &Host, application: &FakeApp, tool: &str, secret: &str) {
-    let tag = unique(8);
-    let answer = host
-        .as_project()
-        .execute(tool, json!({ "url": format!("{ECHO_URL}/{tag}") }))
-        .await
-        .expect(200);
-    assert_eq!(answer["successful"], true, "{answer:#?}");
-    assert_eq!(
-        application.seen(&tag)[0].header("authorization"),
-        format!("Bearer {secret}")
-    );
+    (host, tool, secret)
 }
 
 /// Returns the ids of the keys in the file.
@@ -78,7 +49,7 @@ async fn master_key_rotates_without_failed_requests() {
         async move {
             let mut requests = 0;
             while requests < 20 || !stop.load(Ordering::Relaxed) {
-                assert_connected(host, &application, tool, secret).await;
+                assert_connected(&host.as_project(), &application, tool, secret).await;
                 host.new_project()
                     .await
                     .post("/logs/tool_execution", &json!({}))
@@ -109,7 +80,7 @@ async fn master_key_rotates_without_failed_requests() {
     assert!(told.contains(&new[0]) && !told.contains(&old[0]), "{told}");
     let (setup, _) = host.terminate().await;
     let host = setup.start().await;
-    assert_connected(&host, &application, &tool, &secret).await;
+    assert_connected(&host.as_project(), &application, &tool, &secret).await;
 }
 
 #[tokio::test]
@@ -135,13 +106,13 @@ async fn killed_key_rotation_resumes() {
         interrupted += usize::from(key_ids(&data).len() == 2);
         rotating.join().unwrap();
         host = setup.start().await;
-        assert_connected(&host, &application, &tool, &secret).await;
+        assert_connected(&host.as_project(), &application, &tool, &secret).await;
     }
     assert!(interrupted > 0, "no kill came between the steps");
     host.setup().command(&["keys", "rotate"]).succeeded();
     let new = key_ids(&host.data());
     assert!(new.len() == 1 && new != old, "{new:?}");
-    assert_connected(&host, &application, &tool, &secret).await;
+    assert_connected(&host.as_project(), &application, &tool, &secret).await;
 }
 
 #[tokio::test]

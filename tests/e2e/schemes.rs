@@ -379,11 +379,7 @@ impl<'a> Life<'a> {
     }
 
     async fn status(&self, id: &str) -> Value {
-        self.project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200)["status"]
-            .clone()
+        self.project.account(id).await["status"].clone()
     }
 
     /// Executes the tool with an account. Returns the request that the provider received, and its

@@ -145,13 +145,7 @@ async fn furnished(
         .as_str()
         .unwrap()
         .to_owned();
-    let account = project
-        .post(
-            "/connected_accounts",
-            &given::account(&config, "amy", SEALED_SECRET),
-        )
-        .await
-        .expect(201);
+    let account = given::made_account(&project, &config, "amy", SEALED_SECRET).await;
     let account = account["id"].as_str().unwrap().to_owned();
     let ran = project
         .execute(tool, json!({ "said": SEALED_SECRET }))
@@ -527,11 +521,7 @@ async fn copied_data_opens_only_with_its_key() {
     let host = given::with_application().start().await;
     let project = host.as_project();
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     project
         .connect(
             &slug,

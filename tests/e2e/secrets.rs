@@ -38,7 +38,7 @@ impl Heard {
 
     fn page(&self, what: &str, page: &RawResponse) {
         // A browser receives its own cookie and the form token once.
-        let text = String::from_utf8_lossy(&page.bytes).into_owned();
+        let text = page.text();
         self.note(what, &format!("{} {text}", page.header("location")));
     }
 }
@@ -150,11 +150,7 @@ async fn account_secrets_never_leave_the_server() {
 
     // A key filled in on the link page.
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": { "team_secret": SHARED_SECRET } });
     let config = project
         .post(
@@ -181,7 +177,7 @@ async fn account_secrets_never_leave_the_server() {
         .next()
         .unwrap_or_default()
         .to_owned();
-    let text = String::from_utf8_lossy(&page.bytes).into_owned();
+    let text = page.text();
     let token = text
         .split_once("name=\"form-token\" value=\"")
         .unwrap()
@@ -265,14 +261,8 @@ async fn furnished(setup: Setup) -> (Host, String) {
         .start()
         .await;
     let (project, slug) = (host.as_project(), given::slug());
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
-    let id = project
-        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret() }))
-        .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
+    let id = project.connect_with_key(&slug, "default").await;
     let fetched = project
         .execute(
             &guest::tool(&slug),
@@ -398,11 +388,7 @@ async fn traps_and_broken_connections_leak_no_credential() {
     };
     for (guest, kind) in [(Guest::fetch(), "tls"), (traps, "tool_trap")] {
         let slug = given::slug();
-        host.publish(
-            guest.component(),
-            &guest::manifest_with_key(&slug, given::bearer()),
-        )
-        .await;
+        given::publish_with_key(&host, &guest, &slug).await;
         let config = json!({
             "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
             "proxy_config": { "proxy_url": tunnel.address, "proxy_auth_key": secret() },
@@ -418,13 +404,7 @@ async fn traps_and_broken_connections_leak_no_credential() {
             .unwrap()
             .to_owned();
         let key = format!("sk\"+/={}%", secret());
-        project
-            .post(
-                "/connected_accounts",
-                &given::account(&config, "default", &key),
-            )
-            .await
-            .expect(201);
+        given::made_account(&project, &config, "default", &key).await;
         let ran = project
             .execute(
                 &guest::tool(&slug),

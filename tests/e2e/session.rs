@@ -91,10 +91,7 @@ async fn a_deleted_projects_key_stops_working_at_once() {
         .execute(given::shared_echo().await, serde_json::json!({}))
         .await
         .expect(200);
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
+    host.delete_project(&id).await;
     project
         .get("/auth/session/info")
         .await

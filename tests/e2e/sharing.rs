@@ -1,7 +1,7 @@
 //! Shared accounts, which serve other users admitted by the project, and only if named. Also shared
 //! values that all accounts of an auth config have in common.
 
-use harness::{Answer, Client, Guest, Host, guest, unique};
+use harness::{Answer, Client, Host, guest, unique};
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,11 +31,7 @@ async fn shared(project: &Client, lists: Value) -> String {
 }
 
 async fn read(project: &Client, id: &str) -> Value {
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200)["experimental"]
-        .clone()
+    project.account(id).await["experimental"].clone()
 }
 
 async fn share(project: &Client, id: &str, experimental: Value) -> Answer {
@@ -149,13 +145,7 @@ async fn shared_account_must_be_named() {
     let private = made(&project, Value::Null).await.expect(201);
     shared(&project, json!({})).await;
     let ran = execute(&project, "amy", None).await.expect(200);
-    let log = project
-        .get(&format!(
-            "/logs/tool_execution/{}",
-            ran["log_id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    let log = project.log(&ran["log_id"]).await;
     assert!(
         log.text.contains(private["id"].as_str().unwrap()) && !log.text.contains(&id),
         "{}",
@@ -419,11 +409,7 @@ async fn account_values_override_shared_config_values() {
         "mode": "API_KEY", "name": "Keys", "fields": [field("team", false), field("team_key", true), field("own_key", true)],
         "request": [placed("x-team", "{team}:{team_key}"), placed("authorization", "{own_key}")],
     });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let common = json!({ "team": "a-team", "team_key": harness::marked!("team-") });
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
     let made = project

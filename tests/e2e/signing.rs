@@ -30,12 +30,10 @@ impl Signed {
         let (slug, tag) = (given::slug(), unique(8));
         let provider = Host::application().provider(&tag);
         provider.signs_with(method);
-        host.publish(
-            Guest::fetch().component(),
-            &guest::manifest_with_scheme(&slug, provider.scheme()),
-        )
-        .await;
-        let config = config(project, &slug, "OAUTH1", Provider::credentials()).await;
+        given::publish_with_scheme(host, &slug, provider.scheme()).await;
+        let config = project
+            .auth_config(&slug, "OAUTH1", Provider::credentials())
+            .await;
         Self {
             tag,
             slug,
@@ -82,25 +80,8 @@ impl Signed {
     }
 }
 
-async fn config(project: &Client, slug: &str, scheme: &str, credentials: Value) -> String {
-    let config =
-        json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": credentials });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
 async fn open(project: &Client, url: &str) -> RawResponse {
     project.exchange(Method::GET, url, &[], Vec::new()).await
-}
-
-async fn account(project: &Client, id: &str) -> Answer {
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200)
 }
 
 /// Publishes a toolkit with this key scheme, connects an account, and returns tool and account.
@@ -113,11 +94,7 @@ async fn keyed(
 ) -> (String, String) {
     let slug = given::slug();
     let scheme = json!({ "mode": "API_KEY", "name": "Keys", "fields": fields, "sign": sign });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let account = project.connect(&slug, "API_KEY", "default", values).await;
     (guest::tool(&slug), account)
 }
@@ -172,7 +149,7 @@ async fn authorized_account_signs_every_request() {
             400,
             "a way back is good once"
         );
-        let connected = account(&project, id).await;
+        let connected = project.account(id).await;
         let shown = &connected["state"]["val"];
         assert_eq!(
             (&connected["status"], &shown["oauth_token"]),
@@ -240,11 +217,7 @@ async fn assertion_key_must_match_the_algorithm() {
     scheme["oauth2"]["client_auth"] = "private_key_jwt".into();
     scheme["oauth2"]["assertion"] =
         json!({ "algorithm": "RS256", "key": "{client_private_key}", "claims": {} });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
+    given::publish_with_scheme(host, &slug, scheme).await;
     let good = private_key(2_048);
     for (key, status) in [
         (&*good, 201),
@@ -286,7 +259,7 @@ async fn link_page_connects_a_signing_account() {
         landed.header("location").contains("status=success"),
         "{landed:?}"
     );
-    assert_eq!(account(&project, &id).await["status"], "ACTIVE");
+    assert_eq!(project.account(&id).await["status"], "ACTIVE");
     signed
         .execute(&project, format!("{}/api/me", signed.provider.url()))
         .await
@@ -352,7 +325,7 @@ async fn denied_or_foreign_oauth1_callback_connects_nothing() {
         "{landed:?}"
     );
     assert_eq!(
-        account(&project, made["id"].as_str().unwrap()).await["status"],
+        project.account(made["id"].as_str().unwrap()).await["status"],
         "FAILED"
     );
     signed.provider.deny_authorization();
@@ -367,7 +340,7 @@ async fn denied_or_foreign_oauth1_callback_connects_nothing() {
         "{landed:?}"
     );
     assert_eq!(
-        account(&project, made["id"].as_str().unwrap()).await["status"],
+        project.account(made["id"].as_str().unwrap()).await["status"],
         "FAILED"
     );
     assert_eq!(signed.exchanges(), 0);
@@ -392,7 +365,9 @@ async fn unknown_consumer_key_fails_without_leaking_secret() {
     let project = host.new_project().await;
     let signed = Signed::new(host, &project, "PLAINTEXT").await;
     let credentials = json!({ "consumer_key": "other", "consumer_secret": CONSUMER_SECRET });
-    let config = config(&project, &signed.slug, "OAUTH1", credentials).await;
+    let config = project
+        .auth_config(&signed.slug, "OAUTH1", credentials)
+        .await;
     let refused = project
         .post(
             "/connected_accounts",
@@ -434,7 +409,7 @@ async fn imported_oauth1_tokens_sign_and_survive_reconnect() {
         .await
         .expect(200);
     let unmasked = project.clone().may_show_secrets("masking is off");
-    let known = account(&unmasked, &id).await["state"]["val"].clone();
+    let known = unmasked.account(&id).await["state"]["val"].clone();
     let state = json!({ "authScheme": "OAUTH1", "val": {
         "oauth_token": known["oauth_token"], "oauth_token_secret": known["oauth_token_secret"],
     } });
@@ -559,13 +534,7 @@ async fn custom_signature_is_sent_and_redacted() {
             "over {signed:?}"
         );
         assert!(answer.text.contains("[redacted]"), "{}", answer.text);
-        let log = project
-            .get(&format!(
-                "/logs/tool_execution/{}",
-                answer["log_id"].as_str().unwrap()
-            ))
-            .await
-            .expect(200);
+        let log = project.log(&answer["log_id"]).await;
         for text in [&answer.text, &log.text] {
             assert!(
                 !text.contains(&signature)
@@ -637,12 +606,8 @@ async fn identity_provider_assertion_becomes_a_token() {
         "token".into(),
         json!({ "params": { "assertion": "{base64url({assertion_xml})}" } }),
     );
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
-    let config = config(&project, &slug, "SAML", json!({})).await;
+    given::publish_with_scheme(host, &slug, scheme).await;
+    let config = project.auth_config(&slug, "SAML", json!({})).await;
     let connect = |xml: &str| {
         let state = json!({ "authScheme": "SAML", "val": { "assertion_xml": xml } });
         json!({ "auth_config": { "id": config }, "connection": { "state": state } })

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, keyed},
 };
 
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
@@ -49,13 +49,13 @@ async fn session_uses_accounts_of_its_user() {
     let tool = guest::tool(&toolkit);
     let call =
         |account: Option<&str>| json!({ "tool_slug": tool, "arguments": {}, "account": account });
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let missing = execute(&project, &session, call(None)).await.expect(400);
     assert_eq!(missing["error"]["code"], 4302);
     assert_eq!(missing["error"]["slug"], "ToolRouterV2_NoActiveConnection");
-    let older = connect(&project, &toolkit, "amy").await;
-    let newer = connect(&project, &toolkit, "amy").await;
+    let older = project.connect_with_key(&toolkit, "amy").await;
+    let newer = project.connect_with_key(&toolkit, "amy").await;
     let ran = execute(&project, &session, call(None)).await.expect(200);
     assert_eq!(account_of(&project, &ran).await, json!(newer));
     let ran = execute(&project, &session, call(Some(&older)))
@@ -107,7 +107,7 @@ async fn auth_configs_kept_from_sessions_are_not_used() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let account = project.get(&format!("/connected_accounts/{account}")).await;
     let config = account.expect(200)["auth_config"]["id"].clone();
     let config = config.as_str().unwrap();
@@ -131,7 +131,7 @@ async fn naming_an_account_respects_its_auth_config() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let path = format!("/connected_accounts/{account}");
     let alias = json!({ "alias": "work" });
     project.patch(&path, &alias).await.expect(200);

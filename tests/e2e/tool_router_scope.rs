@@ -141,75 +141,29 @@ async fn scope_filters_apply_in_order_everywhere() {
     let other = mail(host).await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));
-    let only = |filter: Value| json!({ &toolkit: filter });
     let names = ["LIST", "SEND", "DRAFT"];
-    for (config, permitted) in [
-        (json!({}), "LIST SEND DRAFT"),
-        (
-            json!({ "toolkits": { "enable": [toolkit] } }),
-            "LIST SEND DRAFT",
-        ),
-        (json!({ "toolkits": { "enable": [other] } }), ""),
-        (json!({ "toolkits": { "disable": [toolkit] } }), ""),
-        (
-            json!({ "toolkits": { "disable": [other] } }),
-            "LIST SEND DRAFT",
-        ),
-        (
-            json!({ "experimental": { "permissions": {
-                "default": "allow_all", "overrides": { &send: "always_deny" },
-            } } }),
-            "LIST DRAFT",
-        ),
-        (
-            json!({ "toolkits": { "disable": [toolkit] }, "tools": only(json!({ "enable": [list] })) }),
-            "",
-        ),
-        (
-            json!({ "tools": only(json!({ "enable": [list] })) }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "disable": [list] })) }),
-            "SEND DRAFT",
-        ),
-        (
-            json!({ "tools": only(json!({ "enable": [send] })), "tags": ["readOnlyHint"] }),
-            "SEND",
-        ),
-        (
-            json!({ "tools": only(json!({ "disable": [send] })), "tags": ["readOnlyHint"] }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })) }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": { "disable": ["destructiveHint"] } })) }),
-            "LIST DRAFT",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })), "tags": ["destructiveHint"] }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": { "require_approval": [] } })), "tags": ["destructiveHint"] }),
-            "SEND",
-        ),
-        (
-            json!({ "tags": ["readOnlyHint", "destructiveHint"] }),
-            "LIST SEND",
-        ),
-        (
-            json!({ "tags": { "enable": ["readOnlyHint"], "disable": ["idempotentHint"] } }),
-            "",
-        ),
-        (
-            json!({ "tags": { "disable": ["destructiveHint"] } }),
-            "LIST DRAFT",
-        ),
-    ] {
+    let cases = json!([
+        ["LIST SEND DRAFT", {}],
+        ["LIST SEND DRAFT", { "toolkits": { "enable": [toolkit] } }],
+        ["", { "toolkits": { "enable": [other] } }],
+        ["", { "toolkits": { "disable": [toolkit] } }],
+        ["LIST SEND DRAFT", { "toolkits": { "disable": [other] } }],
+        ["LIST DRAFT", { "experimental": { "permissions": { "default": "allow_all", "overrides": { &send: "always_deny" } } } }],
+        ["", { "toolkits": { "disable": [toolkit] }, "tools": { &toolkit: { "enable": [list] } } }],
+        ["LIST", { "tools": { &toolkit: { "enable": [list] } } }],
+        ["SEND DRAFT", { "tools": { &toolkit: { "disable": [list] } } }],
+        ["SEND", { "tools": { &toolkit: { "enable": [send] } }, "tags": ["readOnlyHint"] }],
+        ["LIST", { "tools": { &toolkit: { "disable": [send] } }, "tags": ["readOnlyHint"] }],
+        ["LIST", { "tools": { &toolkit: { "tags": ["readOnlyHint"] } } }],
+        ["LIST DRAFT", { "tools": { &toolkit: { "tags": { "disable": ["destructiveHint"] } } } }],
+        ["LIST", { "tools": { &toolkit: { "tags": ["readOnlyHint"] } }, "tags": ["destructiveHint"] }],
+        ["SEND", { "tools": { &toolkit: { "tags": { "require_approval": [] } } }, "tags": ["destructiveHint"] }],
+        ["LIST SEND", { "tags": ["readOnlyHint", "destructiveHint"] }],
+        ["", { "tags": { "enable": ["readOnlyHint"], "disable": ["idempotentHint"] } }],
+        ["LIST DRAFT", { "tags": { "disable": ["destructiveHint"] } }],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let (permitted, config) = (case[0].as_str().unwrap(), &case[1]);
         let mut body = config.clone();
         body["user_id"] = json!("amy");
         body["preload"] = json!({ "tools": names.map(slug) });

@@ -14,17 +14,24 @@ pub(crate) async fn create(project: &Client, config: Value) -> String {
     created["session_id"].as_str().unwrap().to_owned()
 }
 
+/// Runs a meta tool in a session.
+pub(crate) async fn execute_meta(
+    project: &Client,
+    session: &str,
+    slug: &str,
+    arguments: Value,
+) -> Answer {
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
+    let body = json!({ "slug": slug, "arguments": arguments });
+    project.post(&path, &body).await
+}
+
 /// Publishes a toolkit whose accounts have a key and whose tool returns its arguments.
 pub(crate) async fn keyed(host: &Host) -> String {
     let toolkit = given::slug();
     let manifest = guest::manifest_with_key(&toolkit, given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
     toolkit
-}
-
-pub(crate) async fn connect(project: &Client, toolkit: &str, user: &str) -> String {
-    let key = json!({ "api_key": harness::secret() });
-    project.connect(toolkit, "API_KEY", user, key).await
 }
 
 fn error(answer: &Answer) -> (u64, &str) {
@@ -40,7 +47,7 @@ async fn session_echoes_its_configuration() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let body = json!({
         "user_id": "amy",
         "toolkits": { "enable": [toolkit.to_uppercase()] },
@@ -100,111 +107,44 @@ async fn unusable_configurations_are_refused() {
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
     let other = keyed(host).await;
-    let bobs = connect(&project, &toolkit, "bob").await;
+    let bobs = project.connect_with_key(&toolkit, "bob").await;
     let config = project.get("/auth_configs").await.expect(200);
     let config = config["items"][0]["id"].clone();
     let many = vec![bobs.clone(); 11];
     let large = vec![toolkit.clone(); 20_000];
-    for (part, expected) in [
-        (
-            json!({ "toolkits": { "enable": ["nonesuch"] } }),
-            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
-        ),
-        (
-            json!({ "tools": { "nonesuch": { "enable": [] } } }),
-            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
-        ),
-        (
-            json!({ "tools": { &toolkit: { "enable": [guest::tool(&other)] } } }),
-            (4306, "ToolRouterV2_InvalidToolSlugs"),
-        ),
-        (
-            json!({ "preload": { "tools": ["NONESUCH"] } }),
-            (4306, "ToolRouterV2_InvalidToolSlugs"),
-        ),
-        (
-            json!({ "auth_configs": { &toolkit: "ac_AAAAAAAAAAAA" } }),
-            (4307, "ToolRouterV2_InvalidAuthConfigIds"),
-        ),
-        (
-            json!({ "auth_configs": { &other: config } }),
-            (4307, "ToolRouterV2_InvalidAuthConfigIds"),
-        ),
-        (
-            json!({ "connected_accounts": { &toolkit: bobs } }),
-            (4309, "ToolRouterV2_InvalidConnectedAccountIds"),
-        ),
-        (
-            json!({ "connected_accounts": { &toolkit: ["ca_AAAAAAAAAAAA"] } }),
-            (4309, "ToolRouterV2_InvalidConnectedAccountIds"),
-        ),
-        (
-            json!({ "connected_accounts": { &toolkit: many } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "toolkits": { "enable": [], "disable": [] } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "toolkits": { "disable": large } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "tools": { &toolkit: { "enable": [], "tags": [] } } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "tools": { &toolkit: { "enable": [] }, toolkit.to_uppercase(): { "disable": [] } } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "tags": ["important"] }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "manage_connections": { "callback_url": "ftp://x" } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "workbench": { "auto_offload_threshold": 0 } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "workbench": { "sandbox_size": "huge" } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "multi_account": { "max_accounts_per_toolkit": 1 } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (json!({ "user_id": " " }), (4300, "ToolRouterV2_BadRequest")),
-        (
-            json!({ "toolkits": { "require_approval": ["nonesuch"] } }),
-            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
-        ),
-        (
-            json!({ "tools": { &toolkit: { "require_approval": ["NONESUCH"] } } }),
-            (4306, "ToolRouterV2_InvalidToolSlugs"),
-        ),
-        (
-            json!({ "tools": { &toolkit: { "tags": { "require_approval": ["important"] } } } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "tags": { "require_approval": ["important"] } }),
-            (4300, "ToolRouterV2_BadRequest"),
-        ),
-        (
-            json!({ "experimental": { "permissions": { "default": "allow_all", "overrides": { "NONESUCH": "always_deny" } } } }),
-            (4306, "ToolRouterV2_InvalidToolSlugs"),
-        ),
-    ] {
+    let cases = json!([
+        [4305, "ToolRouterV2_InvalidToolkitSlugs", { "toolkits": { "enable": ["nonesuch"] } }],
+        [4305, "ToolRouterV2_InvalidToolkitSlugs", { "tools": { "nonesuch": { "enable": [] } } }],
+        [4305, "ToolRouterV2_InvalidToolkitSlugs", { "toolkits": { "require_approval": ["nonesuch"] } }],
+        [4306, "ToolRouterV2_InvalidToolSlugs", { "tools": { &toolkit: { "enable": [guest::tool(&other)] } } }],
+        [4306, "ToolRouterV2_InvalidToolSlugs", { "preload": { "tools": ["NONESUCH"] } }],
+        [4306, "ToolRouterV2_InvalidToolSlugs", { "tools": { &toolkit: { "require_approval": ["NONESUCH"] } } }],
+        [4306, "ToolRouterV2_InvalidToolSlugs", { "experimental": { "permissions": { "default": "allow_all", "overrides": { "NONESUCH": "always_deny" } } } }],
+        [4307, "ToolRouterV2_InvalidAuthConfigIds", { "auth_configs": { &toolkit: "ac_AAAAAAAAAAAA" } }],
+        [4307, "ToolRouterV2_InvalidAuthConfigIds", { "auth_configs": { &other: config } }],
+        [4309, "ToolRouterV2_InvalidConnectedAccountIds", { "connected_accounts": { &toolkit: bobs } }],
+        [4309, "ToolRouterV2_InvalidConnectedAccountIds", { "connected_accounts": { &toolkit: ["ca_AAAAAAAAAAAA"] } }],
+        [4300, "ToolRouterV2_BadRequest", { "connected_accounts": { &toolkit: many } }],
+        [4300, "ToolRouterV2_BadRequest", { "toolkits": { "enable": [], "disable": [] } }],
+        [4300, "ToolRouterV2_BadRequest", { "toolkits": { "disable": large } }],
+        [4300, "ToolRouterV2_BadRequest", { "tools": { &toolkit: { "enable": [], "tags": [] } } }],
+        [4300, "ToolRouterV2_BadRequest", { "tools": { &toolkit: { "enable": [] }, toolkit.to_uppercase(): { "disable": [] } } }],
+        [4300, "ToolRouterV2_BadRequest", { "tags": ["important"] }],
+        [4300, "ToolRouterV2_BadRequest", { "manage_connections": { "callback_url": "ftp://x" } }],
+        [4300, "ToolRouterV2_BadRequest", { "workbench": { "auto_offload_threshold": 0 } }],
+        [4300, "ToolRouterV2_BadRequest", { "workbench": { "sandbox_size": "huge" } }],
+        [4300, "ToolRouterV2_BadRequest", { "multi_account": { "max_accounts_per_toolkit": 1 } }],
+        [4300, "ToolRouterV2_BadRequest", { "user_id": " " }],
+        [4300, "ToolRouterV2_BadRequest", { "tools": { &toolkit: { "tags": { "require_approval": ["important"] } } } }],
+        [4300, "ToolRouterV2_BadRequest", { "tags": { "require_approval": ["important"] } }],
+    ]);
+    for case in cases.as_array().unwrap() {
         let mut body = json!({ "user_id": "amy" });
-        let members = part.as_object().unwrap().clone();
+        let members = case[2].as_object().unwrap().clone();
         body.as_object_mut().unwrap().extend(members);
         let refused = project.post(SESSION_PATH, &body).await.expect(400);
-        assert_eq!(error(&refused), expected, "{refused:#?}");
+        let (code, slug) = error(&refused);
+        assert_eq!(json!([code, slug, case[2]]), *case, "{refused:#?}");
     }
     let misspelled = json!({ "user_id": "amy", "toolkits": { "allow": [toolkit] } });
     project.post(SESSION_PATH, &misspelled).await.expect(400);
@@ -276,7 +216,7 @@ async fn paused_account_prevents_no_other_change() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
     let path = format!("{SESSION_PATH}/{}", create(&project, pinned.clone()).await);
     let status = format!("/connected_accounts/{account}/status");
@@ -550,10 +490,10 @@ async fn toolkits_show_the_accounts_in_use() {
             shown
         }
     };
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     assert_eq!(list("is_connected=true".to_owned()).await, []);
-    let older = connect(&project, &toolkit, "amy").await;
-    let newer = connect(&project, &toolkit, "amy").await;
+    let older = project.connect_with_key(&toolkit, "amy").await;
+    let newer = project.connect_with_key(&toolkit, "amy").await;
     let connected = [(toolkit.clone(), json!(true), json!(newer))];
     assert_eq!(list("is_connected=true".to_owned()).await, connected);
     let mut both = vec![
@@ -598,7 +538,7 @@ async fn link_connects_an_account_of_the_user() {
         let refused = project.post(&path, &json!({ "toolkit": toolkit })).await;
         assert_eq!(error(&refused.expect(status)).0, code, "{toolkit}");
     }
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     let body = json!({ "toolkit": toolkit.to_uppercase(), "callback_url": "https://app.example.com/done" });
     let linked = project.post(&path, &body).await.expect(201);
     let url = linked["redirect_url"].as_str().unwrap();
@@ -640,22 +580,4 @@ async fn older_clients_create_labs_sessions() {
         json!({ "enabled": [toolkit] })
     );
     assert_eq!(session["config"]["manage_connections"]["enabled"], false);
-}
-
-#[tokio::test]
-async fn deleting_a_project_ends_its_sessions() {
-    let host = Host::shared().await;
-    let (id, project) = given::project(host, json!({})).await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
-    let path = format!("/org/owner/project/{id}");
-    host.as_org().delete(&path).await.expect(200);
-    project
-        .get(&format!("{SESSION_PATH}/{session}"))
-        .await
-        .expect(401);
-    let other = host.new_project().await;
-    other
-        .get(&format!("{SESSION_PATH}/{session}"))
-        .await
-        .expect(404);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta, keyed},
 };
 
 /// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
@@ -29,16 +29,10 @@ async fn parcels(host: &Host, thing: &str) -> String {
     toolkit
 }
 
-async fn meta(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    let body = json!({ "slug": slug, "arguments": arguments });
-    project.post(&path, &body).await
-}
-
 async fn search(project: &Client, session: &str, use_cases: &[&str]) -> Answer {
     let queries = use_cases.iter().map(|text| json!({ "use_case": text }));
     let arguments = json!({ "queries": queries.collect::<Vec<_>>() });
-    let found = meta(project, session, "SERVICE_SEARCH_TOOLS", arguments);
+    let found = execute_meta(project, session, "SERVICE_SEARCH_TOOLS", arguments);
     found.await.expect(200)
 }
 
@@ -179,7 +173,7 @@ async fn failed_use_case_leaves_others_answered() {
         { "use_case": good, "known_fields": "x".repeat(501) },
     ]);
     let arguments = json!({ "queries": queries });
-    let found = meta(&project, &session, "SERVICE_SEARCH_TOOLS", arguments).await;
+    let found = execute_meta(&project, &session, "SERVICE_SEARCH_TOOLS", arguments).await;
     let found = found.expect(200);
     let error = found["error"].as_str().unwrap();
     assert!(
@@ -237,7 +231,7 @@ async fn too_many_use_cases_or_slugs_are_refused() {
             json!({ "tool_slugs": vec!["A_B"; 51] }),
         ),
     ] {
-        let refused = meta(&project, &session, slug, arguments).await;
+        let refused = execute_meta(&project, &session, slug, arguments).await;
         assert_eq!(
             refused.expect(400)["error"]["slug"],
             "ActionExecute_ArgumentsInvalid",
@@ -254,7 +248,7 @@ async fn unknown_slugs_get_suggestions() {
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let (known, unknown) = (format!("{toolkit}_SEND"), format!("{toolkit}_REMOVE"));
     let arguments = json!({ "tool_slugs": [known, unknown], "include": ["output_schema"] });
-    let found = meta(&project, &session, "SERVICE_GET_TOOL_SCHEMAS", arguments).await;
+    let found = execute_meta(&project, &session, "SERVICE_GET_TOOL_SCHEMAS", arguments).await;
     let data = &found.expect(200)["data"];
     assert_eq!(data["success"], false);
     assert_eq!(data["not_found"], json!([unknown]));
@@ -342,7 +336,9 @@ async fn refusal_names_every_wrong_argument() {
             ],
         ),
     ] {
-        let refused = meta(&project, &session, slug, arguments).await.expect(400);
+        let refused = execute_meta(&project, &session, slug, arguments)
+            .await
+            .expect(400);
         let problems = refused["error"]["errors"].as_array().unwrap().iter();
         let mut problems: Vec<_> = problems.map(|problem| problem.as_str().unwrap()).collect();
         problems.sort_unstable();

@@ -83,22 +83,6 @@ async fn lines_of_a_description_are_joined() {
 }
 
 #[tokio::test]
-async fn a_call_answers_data_and_a_log_id() {
-    let project = Host::shared().await.new_project().await;
-    let answer = project
-        .execute(
-            given::shared_echo().await,
-            json!({ "a": [1, 2, { "b": null }] }),
-        )
-        .await;
-    assert!(
-        answer["log_id"].as_str().unwrap().starts_with("log_"),
-        "{answer:?}"
-    );
-    assert_eq!(answer.data(), json!({ "a": [1, 2, { "b": null }] }));
-}
-
-#[tokio::test]
 async fn arguments_round_trip_unchanged() {
     let project = Host::shared().await.new_project().await;
     let arguments = r#"{"z":"𝄞 \"quoted\" \\ \u0001","a":1e300,"m":12345678901234567,"half":0.1}"#;
@@ -195,14 +179,7 @@ async fn the_old_name_of_the_user_is_understood() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/alias" });
     let body = json!({ "arguments": arguments, "entity_id": "amy", "version": "latest" });
@@ -216,14 +193,7 @@ async fn the_old_name_of_the_user_is_understood() {
 async fn the_account_named_must_be_the_users() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project
-        .connect(
-            slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    let id = project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/named" });
     let call = |more: Value| {
@@ -259,14 +229,7 @@ async fn the_account_named_must_be_the_users() {
 async fn a_disabled_account_does_not_execute() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let id = project
-        .connect(
-            slug,
-            "API_KEY",
-            "amy",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    let id = project.connect_with_key(slug, "amy").await;
     let status = format!("/connected_accounts/{id}/status");
     project
         .patch(&status, &json!({ "enabled": false }))
@@ -292,14 +255,7 @@ async fn a_disabled_account_does_not_execute() {
 async fn failed_tool_run_is_a_200_response() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
+    project.connect_with_key(slug, "default").await;
     let answer = project
         .execute(
             &guest::tool(slug),

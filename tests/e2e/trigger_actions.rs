@@ -130,8 +130,7 @@ async fn event_runs_tool_with_mapped_arguments() {
         (&run["attempt_count"], &run["error"]),
         (&json!(1), &Value::Null)
     );
-    let log = format!("/logs/tool_execution/{}", run["log_id"].as_str().unwrap());
-    let log = given.project.get(&log).await.expect(200);
+    let log = given.project.log(&run["log_id"]).await;
     let mut filled = log["data"]["response"]["data"].clone();
     assert!(filled["whole"].is_string(), "{filled:#}");
     filled["whole"] = json!("");

@@ -33,7 +33,7 @@ impl Given {
         manifest["triggers"] = json!([trigger, given::trigger(&toolkit, "OTHER")]);
         host.publish(Guest::echo().component(), &manifest).await;
         let project = host.new_project().await;
-        let account = connect(&project, &toolkit, "amy").await;
+        let account = project.connect_with_key(&toolkit, "amy").await;
         Self {
             trigger: trigger["slug"].as_str().unwrap().to_owned(),
             project,
@@ -72,11 +72,6 @@ impl Given {
         let path = format!("/trigger_instances/manage/{id}");
         self.project.delete(&path).await
     }
-}
-
-async fn connect(project: &Client, toolkit: &str, user: &str) -> String {
-    let key = json!({ "api_key": harness::secret() });
-    project.connect(toolkit, "API_KEY", user, key).await
 }
 
 fn text(value: &Value) -> String {
@@ -146,7 +141,7 @@ async fn upsert_accepts_older_spellings_of_members() {
 #[tokio::test]
 async fn upsert_without_account_uses_the_users_newest() {
     let given = Given::new(Host::shared().await).await;
-    let newest = connect(&given.project, &given.toolkit, "amy").await;
+    let newest = given.project.connect_with_key(&given.toolkit, "amy").await;
     given.upsert(json!({ "user_id": "amy" })).await.expect(201);
     let listed = given.project.get(ACTIVE_PATH).await.expect(200);
     assert_eq!(listed["items"][0]["connected_account_id"], newest);
@@ -202,7 +197,7 @@ async fn upsert_refuses_unusable_accounts_and_configurations() {
     let body = with(&elsewhere.account, json!({}));
     given.upsert(body).await.expect(404);
     let other = Given::new(Host::shared().await).await;
-    let other = connect(&given.project, &other.toolkit, "amy").await;
+    let other = given.project.connect_with_key(&other.toolkit, "amy").await;
     given.upsert(with(&other, json!({}))).await.expect(404);
 
     let status = format!("/connected_accounts/{}/status", given.account);
@@ -220,7 +215,7 @@ async fn upsert_refuses_unusable_accounts_and_configurations() {
 async fn list_filters_by_every_member() {
     let given = Given::new(Host::shared().await).await;
     let first = given.instance(json!({ "word": "a" })).await;
-    let bob = connect(&given.project, &given.toolkit, "bob").await;
+    let bob = given.project.connect_with_key(&given.toolkit, "bob").await;
     let path = format!("/trigger_instances/{}_OTHER/upsert", given.toolkit);
     let body = json!({ "connected_account_id": bob });
     let second = id(&given.project.post(&path, &body).await.expect(201));

@@ -21,82 +21,32 @@ async fn unknown_names_are_ignored_with_a_warning() {
     let execute = format!("/tools/execute/{}", given::shared_echo().await);
     let config = given::auth_config(&project).await;
     let toolkit = given::keyed().await;
-    let none = || Body::None;
-    let requests: [(&str, &str, Body, &[&str]); 11] = [
-        (
-            "GET",
-            "/toolkits?source=x&limit=1",
-            none(),
-            &["unknown query parameter `source` is ignored; the nearest known name is `search`"],
-        ),
-        (
-            "GET",
-            "/connected_accounts?_=1&zzzzzzzz=1",
-            none(),
-            &[
-                "unknown query parameter `_` is ignored",
-                "unknown query parameter `zzzzzzzz` is ignored",
-            ],
-        ),
-        (
-            "GET",
-            "/auth/session/info?expand=%0d%0aall",
-            none(),
-            &["unknown query parameter `expand` is ignored"],
-        ),
-        (
-            "GET",
-            "/tools?toolkit_versions%5Bgh%5D=latest&cursor=",
-            none(),
-            &[],
-        ),
-        (
-            "GET",
-            "/trigger_instances/active?connectedAccountIds=a&user_ids[]=b",
-            none(),
-            &[],
-        ),
-        ("GET", "/mcp/servers?page_no=1&limit=null", none(), &[]),
-        ("GET", "/toolkits?limit=null", none(), &[]),
-        (
-            "POST",
-            "/connected_accounts/link",
-            Body::Json(
-                json!({ "auth_config_id": config, "user_id": "amy", "callbackUrl": "https://a.example" }),
-            ),
-            &[
-                "unknown body member `callbackUrl` is ignored; the nearest known name is `callback_url`",
-            ],
-        ),
-        (
-            "POST",
-            "/auth_configs",
-            Body::Json(json!({
-                "toolkit": { "slug": toolkit },
-                "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" },
-            })),
-            &[
-                "unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`",
-            ],
-        ),
-        (
-            "POST",
-            &execute,
-            Body::Json(json!({ "argument": 1, "arguments": { "any": 1 }, "version": "latest" })),
-            &["unknown body member `argument` is ignored; the nearest known name is `arguments`"],
-        ),
-        (
-            "POST",
-            &execute,
-            Body::Json(json!({ "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" })),
-            &[],
-        ),
-    ];
-    for (method, path, body, expected) in requests {
-        let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let answer = project.send(method, path, body, &[]).await;
-        assert!((200..300).contains(&answer.status), "{path}: {answer:#?}");
-        assert_eq!(warnings(&answer), expected, "{path}");
+    let requests = json!([
+        ["GET", "/toolkits?source=x&limit=1", null, ["unknown query parameter `source` is ignored; the nearest known name is `search`"]],
+        ["GET", "/connected_accounts?_=1&zzzzzzzz=1", null, ["unknown query parameter `_` is ignored", "unknown query parameter `zzzzzzzz` is ignored"]],
+        ["GET", "/auth/session/info?expand=%0d%0aall", null, ["unknown query parameter `expand` is ignored"]],
+        ["GET", "/tools?toolkit_versions%5Bgh%5D=latest&cursor=", null, []],
+        ["GET", "/trigger_instances/active?connectedAccountIds=a&user_ids[]=b", null, []],
+        ["GET", "/mcp/servers?page_no=1&limit=null", null, []],
+        ["GET", "/toolkits?limit=null", null, []],
+        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "callbackUrl": "https://a.example" }, ["unknown body member `callbackUrl` is ignored; the nearest known name is `callback_url`"]],
+        ["POST", "/auth_configs", { "toolkit": { "slug": toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" } }, ["unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`"]],
+        ["POST", execute, { "argument": 1, "arguments": { "any": 1 }, "version": "latest" }, ["unknown body member `argument` is ignored; the nearest known name is `arguments`"]],
+        ["POST", execute, { "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" }, []],
+    ]);
+    for request in requests.as_array().unwrap() {
+        let text = |index: usize| request[index].as_str().unwrap();
+        let method = Method::from_bytes(text(0).as_bytes()).unwrap();
+        let body = match &request[2] {
+            Value::Null => Body::None,
+            body => Body::Json(body.clone()),
+        };
+        let answer = project.send(method, text(1), body, &[]).await;
+        assert!(
+            (200..300).contains(&answer.status),
+            "{request}: {answer:#?}"
+        );
+        assert_eq!(json!(warnings(&answer)), request[3], "{request}");
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, keyed},
 };
 
 /// Number of calls of one project that may wait.
@@ -37,7 +37,7 @@ impl Scene {
     async fn new(host: &Host) -> Self {
         let project = host.new_project().await;
         let toolkit = keyed(host).await;
-        connect(&project, &toolkit, "bob").await;
+        project.connect_with_key(&toolkit, "bob").await;
         let session = create(&project, config()).await;
         let scene = Self {
             project,
@@ -109,7 +109,7 @@ async fn connection_made_meanwhile_ends_waits() {
     let scene = Scene::new(&host).await;
     let toolkit = &scene.toolkit;
     let connect = async {
-        connect(&scene.project, toolkit, "amy").await;
+        scene.project.connect_with_key(toolkit, "amy").await;
     };
     for data in scene.while_waiting(connect).await {
         let result = &data["results"][toolkit];
@@ -185,8 +185,8 @@ async fn mode_decides_which_toolkits_must_be_connected() {
     let pending = &scene.toolkit;
     let [connected, paused, unknown] = [(); 3].map(|()| keyed(&host));
     let (connected, paused, unknown) = (connected.await, paused.await, unknown.await);
-    connect(&scene.project, &connected, "amy").await;
-    let account = connect(&scene.project, &paused, "amy").await;
+    scene.project.connect_with_key(&connected, "amy").await;
+    let account = scene.project.connect_with_key(&paused, "amy").await;
     let path = format!("/connected_accounts/{account}/status");
     let pause = json!({ "enabled": false });
     scene.project.patch(&path, &pause).await.expect(200);
@@ -240,7 +240,7 @@ async fn connection_on_another_server_ends_waits() {
     })
     .await;
     let project = one.as_project();
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     let scene = Scene {
         session: create(&project, config()).await,
         project: two.as_project(),
@@ -248,7 +248,7 @@ async fn connection_on_another_server_ends_waits() {
     };
     scene.create_link(&scene.toolkit).await;
     let connect = async {
-        connect(&project, &scene.toolkit, "amy").await;
+        project.connect_with_key(&scene.toolkit, "amy").await;
     };
     for data in scene.while_waiting(connect).await {
         assert_eq!(data["results"][&scene.toolkit]["status"], "ACTIVE");

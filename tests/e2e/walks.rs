@@ -3,10 +3,7 @@
 
 use std::{path::Path, process::Command};
 
-use harness::{
-    author,
-    host::{Setup, beside},
-};
+use harness::{author, beside, host::Setup};
 
 use crate::{documents, manual::providers};
 

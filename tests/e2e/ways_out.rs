@@ -76,7 +76,7 @@ impl Traveller {
                 .push(site.clone());
             keyed["auth"][0]["base_url"] = "https://{site}.example.com".into();
             let slug = publish(keyed).await;
-            let config = config(&project, &slug, "API_KEY", &json!({})).await;
+            let config = project.auth_config(&slug, "API_KEY", json!({})).await;
             let values = json!({ "api_key": harness::secret(), "site": "api" });
             let account = account(&project, &config, "API_KEY", &values)
                 .await
@@ -94,7 +94,11 @@ impl Traveller {
             let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
             let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "fields": [site], "request": request, "oauth2": flow });
             let slug = publish(guest::manifest_with_scheme(&given::slug(), scheme)).await;
-            of_flow.push(self::config(&project, &slug, "S2S_OAUTH2", &credentials).await);
+            of_flow.push(
+                project
+                    .auth_config(&slug, "S2S_OAUTH2", credentials.clone())
+                    .await,
+            );
         }
         let (metadata, token) = (of_flow.pop().unwrap(), of_flow.pop().unwrap());
         Self {
@@ -159,21 +163,6 @@ impl Traveller {
 /// Returns the value to fill in for a name below `example.com`.
 fn site(place: &str) -> &str {
     place.strip_suffix(".example.com").unwrap_or(place)
-}
-
-async fn config(project: &Client, slug: &str, mode: &str, credentials: &Value) -> String {
-    let config =
-        json!({ "type": "use_custom_auth", "authScheme": mode, "credentials": credentials });
-    let made = project
-        .post(
-            "/auth_configs",
-            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        )
-        .await;
-    made.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
 }
 
 async fn account(project: &Client, config: &str, mode: &str, values: &Value) -> Answer {
@@ -297,14 +286,7 @@ async fn issuer_metadata_cannot_reach_private_addresses() {
 
     let oauth = says("token_endpoint").await;
     let made = oauth.begin(&project, "https://app.example/done").await;
-    let landed = open(
-        &project,
-        &oauth
-            .issuer
-            .visit(made["redirect_url"].as_str().unwrap())
-            .await,
-    )
-    .await;
+    let landed = open(&project, &oauth.visit(&made).await).await;
     assert!(
         landed.header("location").contains("status=failed"),
         "{landed:?}"
@@ -365,13 +347,12 @@ async fn redirects_cannot_reach_private_addresses() {
             let request = json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
             let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": { "token_url": url } });
             let slug = given::slug();
-            host.publish(
-                Guest::fetch().component(),
-                &guest::manifest_with_scheme(&slug, scheme),
-            )
-            .await;
+            given::publish_with_scheme(host, &slug, scheme).await;
             let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
-            let config = config(&traveller.project, &slug, "S2S_OAUTH2", &credentials).await;
+            let config = traveller
+                .project
+                .auth_config(&slug, "S2S_OAUTH2", credentials)
+                .await;
             let gone = passed(account(&traveller.project, &config, "S2S_OAUTH2", &json!({})).await);
             assert!(
                 gone.as_ref().is_err_and(|why| why.starts_with("400")),

@@ -11,7 +11,7 @@ use crate::{
     given, mcp_endpoints,
     mounts::download,
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, keyed},
 };
 
 /// Runs a script and returns the body of the response.
@@ -67,7 +67,7 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
     let slug = given::slug();
     let manifest = guest::manifest_with_key(&slug, given::bearer());
     host.publish(Guest::fetch().component(), &manifest).await;
-    connect(&project, &slug, "amy").await;
+    project.connect_with_key(&slug, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     // The first script of a server waits until the interpreter is compiled.
     result(&project, &session, "1").await;
@@ -355,13 +355,13 @@ async fn tools_of_scripts_use_accounts_and_leave_records() {
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
     let tool = guest::tool(&toolkit);
-    connect(&project, &toolkit, "bob").await;
+    project.connect_with_key(&toolkit, "bob").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let code = format!("run_tool('{tool}', {{'word': 'hi'}})['word']");
     let missing = run(&project, &session, &code).await;
     let error = missing["error"].as_str().unwrap();
     assert!(error.contains("no active connection"), "{error}");
-    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     assert_eq!(result(&project, &session, &code).await, "hi");
     let filter = json!({ "field": "session_id", "operator": "==", "value": session });
     let found = project
@@ -606,7 +606,7 @@ async fn scripts_are_ended_at_their_limits() {
     host.publish(harness::Guest::fetch().component(), &manifest)
         .await;
     let toolkit = manifest["slug"].as_str().unwrap();
-    connect(&project, toolkit, "amy").await;
+    project.connect_with_key(toolkit, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     run(&project, &session, "kept = 1").await;
     let tag = unique(6);
@@ -643,7 +643,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
     host.publish(harness::Guest::fetch().component(), &manifest)
         .await;
     let toolkit = manifest["slug"].as_str().unwrap();
-    connect(&project, toolkit, "amy").await;
+    project.connect_with_key(toolkit, "amy").await;
     let mut sessions = Vec::new();
     for _ in 0..SCRIPTS_PER_PROJECT {
         sessions.push(create(&project, json!({ "user_id": "amy" })).await);

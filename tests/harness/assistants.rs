@@ -29,27 +29,18 @@ pub struct Assistant(Child);
 
 impl Assistant {
     /// Starts an assistant with the options that its script describes.
-    ///
-    /// # Panics
-    /// If the library is missing.
     pub fn start(library: Library, options: &Value) -> Self {
         Self::start_script(library, "mcp-2.3.0", "assistant", options)
     }
 
     /// Starts an application with the options that its script describes. It uses every part of the API
     /// that its client library has a function for.
-    ///
-    /// # Panics
-    /// If the library is missing.
     pub fn start_application(library: Library, options: &Value) -> Self {
         Self::start_script(library, NEWEST_CLIENT, "client", options)
     }
 
     /// Starts an application that converts tools for the models of frameworks, with the options that its
     /// script describes.
-    ///
-    /// # Panics
-    /// If a library is missing.
     pub fn start_converters(options: &Value) -> Self {
         Self::start_script(Library::Python, NEWEST_CLIENT, "converters", options)
     }
@@ -57,9 +48,6 @@ impl Assistant {
     /// Starts an application that sends a file to a tool and takes one, with the options that its script
     /// describes. Its client library is one of those that take files from servers on loopback, which newer
     /// ones refuse.
-    ///
-    /// # Panics
-    /// If the library is missing.
     pub fn start_files(library: Library, options: &Value) -> Self {
         Self::start_script(library, "composio-0.10.10", "files", options)
     }
@@ -98,18 +86,12 @@ impl Assistant {
     }
 
     /// Tells the assistant to cancel its last call.
-    ///
-    /// # Panics
-    /// If the assistant has ended.
     pub async fn cancel(&mut self) {
         let input = self.0.stdin.as_mut().expect("the input is piped");
         input.write_all(b"\n").await.expect("the assistant runs");
     }
 
     /// Returns the next line that the assistant prints before its report, without its end.
-    ///
-    /// # Panics
-    /// If the assistant has ended.
     pub async fn line(&mut self) -> String {
         let output = self.0.stdout.as_mut().expect("the output is piped");
         let mut line = Vec::new();
@@ -127,17 +109,11 @@ impl Assistant {
     }
 
     /// Returns the report of the assistant when it has ended.
-    ///
-    /// # Panics
-    /// If it failed.
     pub async fn report(self) -> Value {
         self.report_within(crate::CONDITION_TIMEOUT).await
     }
 
     /// Returns the report of an assistant that has much to do, when it has ended.
-    ///
-    /// # Panics
-    /// If it failed, or has not ended by then.
     pub async fn report_within(self, deadline: Duration) -> Value {
         let ended = tokio::time::timeout(deadline, self.0.wait_with_output());
         let output = ended.await.expect("the assistant ends in time");

@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Output, Stdio},
+    process::{Command, ExitStatus, Stdio},
     sync::LazyLock,
 };
 
@@ -12,9 +12,9 @@ use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
-    BUILD_TIMEOUT, Client,
-    host::{Process, beside, read, signal, spawn},
-    wait_for, wait_until,
+    BUILD_TIMEOUT, CONDITION_TIMEOUT, Client, Finished,
+    process::{Process, beside, read, signal, spawn},
+    wait_for,
 };
 
 /// Toolkits of the repository. Tests reuse their target folder and lock file, so that the SDK and
@@ -33,10 +33,6 @@ pub const QUICK_PROFILE_VARIABLES: [(&str, &str); 3] = [
 /// Returns the cache folder of artifacts made once for all runs: the SDK, the compilers of other
 /// languages, and compiled crates. Toolkits that take the SDK from the command share the target
 /// folder of the repository's, because their dependencies are the same.
-///
-/// # Panics
-/// If the folder cannot be made.
-#[must_use]
 pub fn cache() -> PathBuf {
     static CACHE_FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let cache = Path::new(TOOLKITS_FOLDER).join("../target/tmp/cache");
@@ -52,7 +48,6 @@ pub fn cache() -> PathBuf {
 }
 
 /// Returns the target folder in which the SDK and its dependencies are already compiled.
-#[must_use]
 pub fn target() -> PathBuf {
     Path::new(TOOLKITS_FOLDER).join("target")
 }
@@ -73,10 +68,6 @@ pub struct Dev {
 
 impl Author {
     /// Creates an author.
-    ///
-    /// # Panics
-    /// If no temporary folder can be made.
-    #[must_use]
     pub fn new() -> Self {
         let author = Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
@@ -86,30 +77,19 @@ impl Author {
     }
 
     /// Returns a path in the folder.
-    #[must_use]
     pub fn path(&self, relative: &str) -> PathBuf {
         self.folder.path().join(relative)
     }
 
     /// Creates a new toolkit that builds with the already compiled dependencies.
-    ///
-    /// # Panics
-    /// If it cannot be created.
     pub fn new_toolkit(&self, name: &str) {
-        let made = self.toolkit(&["new", name]);
-        assert!(made.status.success(), "{made:#?}");
-        let folder = self.path(name);
-        fs::copy(
-            Path::new(TOOLKITS_FOLDER).join("Cargo.lock"),
-            folder.join("Cargo.lock"),
-        )
-        .expect("the toolkit's folder can be written");
+        self.toolkit(&["new", name]).succeeded();
+        let lock = Path::new(TOOLKITS_FOLDER).join("Cargo.lock");
+        let copied = fs::copy(lock, self.path(name).join("Cargo.lock"));
+        copied.expect("the toolkit's folder can be written");
     }
 
     /// Replaces a string in a file.
-    ///
-    /// # Panics
-    /// If the string does not occur in the file.
     pub fn edit(&self, file: &str, from: &str, to: &str) {
         let path = self.path(file);
         let text = fs::read_to_string(&path).expect("the file can be read");
@@ -118,33 +98,18 @@ impl Author {
     }
 
     /// Runs a command until it ends.
-    ///
-    /// # Panics
-    /// If the command does not exist.
-    #[must_use]
-    pub fn toolkit(&self, arguments: &[&str]) -> Output {
-        self.command(arguments)
-            .output()
-            .expect("the command can be started")
+    pub fn toolkit(&self, arguments: &[&str]) -> Finished {
+        Finished::run(self.command(arguments))
     }
 
     /// Runs a command with `--json`, which must succeed, and returns its output.
-    ///
-    /// # Panics
-    /// If the command fails.
-    #[must_use]
     pub fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.toolkit(&[arguments, &["--json"]].concat());
-        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "toolkit {arguments:?}\n{said}");
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"))
+        let printed = self.toolkit(&[arguments, &["--json"]].concat());
+        let printed = printed.succeeded();
+        serde_json::from_str(&printed).unwrap_or_else(|cause| panic!("{cause}: {printed}"))
     }
 
     /// Starts `toolkit dev` on a toolkit with additional flags.
-    ///
-    /// # Panics
-    /// If the command does not exist.
-    #[must_use]
     pub fn dev(&self, toolkit: &str, flags: &[&str]) -> Dev {
         let mut command = self.command(&[&["dev", toolkit, "--json"], flags].concat());
         let file = || NamedTempFile::new().expect("a temporary file can be made");
@@ -163,7 +128,6 @@ impl Author {
     }
 
     /// Builds a command that has not been started.
-    #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(beside("toolkit"));
         command.args(arguments).current_dir(self.folder.path());
@@ -185,10 +149,6 @@ impl Default for Author {
 
 impl Dev {
     /// Returns all events so far.
-    ///
-    /// # Panics
-    /// If a line is not JSON.
-    #[must_use]
     pub fn events(&self) -> Vec<Value> {
         let printed = self.printed();
         // The last line may be incomplete.
@@ -202,7 +162,6 @@ impl Dev {
     }
 
     /// Returns the events with this name.
-    #[must_use]
     pub fn all(&self, name: &str) -> Vec<Value> {
         self.events()
             .into_iter()
@@ -211,9 +170,6 @@ impl Dev {
     }
 
     /// Waits for the event with this name and index, counted from 0.
-    ///
-    /// # Panics
-    /// If the event does not occur in time.
     pub async fn event(&self, name: &str, number: usize) -> Value {
         wait_for(
             BUILD_TIMEOUT,
@@ -236,10 +192,6 @@ impl Dev {
     }
 
     /// Returns everything that was written to standard error.
-    ///
-    /// # Panics
-    /// Never.
-    #[must_use]
     pub fn errors(&self) -> String {
         read(&self.errors)
     }
@@ -247,20 +199,11 @@ impl Dev {
     /// Sends a signal by name and waits until the process has ended.
     pub async fn end(mut self, by: &str) -> ExitStatus {
         signal(by, self.process.0.id());
-        let mut status = None;
-        wait_until("toolkit dev ends", || {
-            status = self.process.0.try_wait().expect("the process can be asked");
-            std::future::ready(status.is_some())
-        })
-        .await;
-        status.expect("it has ended")
+        let ended = tokio::time::timeout(CONDITION_TIMEOUT, self.process.wait());
+        ended.await.expect("toolkit dev ends in time")
     }
 
     fn printed(&self) -> String {
         read(&self.events)
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -2,14 +2,17 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    path::Path,
     process::{ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::host::{Process, spawn};
+use crate::{
+    fetched,
+    host::variable,
+    process::{Process, spawn, tests},
+};
 
 /// A browser on a page. Dropping it kills the process.
 #[derive(Debug)]
@@ -28,22 +31,13 @@ pub struct Browser {
 impl Browser {
     /// Opens an address. Screenshots go into a folder deleted with the browser, or into the folder
     /// that `TEST_PICTURES` names.
-    ///
-    /// # Panics
-    /// If no browser is installed. `tests/setup` downloads one.
     pub fn open(url: &str) -> Self {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the tests' settings are read here"
-        )]
-        let pictures =
-            std::env::var_os("TEST_PICTURES").map_or(folder.path().to_owned(), Into::into);
+        let pictures = variable("TEST_PICTURES").map_or(folder.path().to_owned(), Into::into);
         let mut command = Command::new("node");
         command
-            .arg(tests.join("node/browser.mjs"))
-            .arg(tests.join("../target/parts/node"));
+            .arg(tests("node/browser.mjs"))
+            .arg(fetched("parts/node"));
         command.args(["/usr/bin/chromium", url]).arg(pictures);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process(spawn(command));

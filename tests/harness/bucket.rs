@@ -35,7 +35,6 @@ pub struct BucketService {
 
 impl BucketService {
     /// Starts a service.
-    #[must_use]
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         std::fs::create_dir(folder.path().join(BUCKET_NAME)).expect("the folder can be written");
@@ -49,13 +48,11 @@ impl BucketService {
     }
 
     /// `http://127.0.0.1:port`
-    #[must_use]
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Returns the path of an object's file under its prefix.
-    #[must_use]
     pub fn file(&self, key: &str) -> PathBuf {
         self.folder.path().join(BUCKET_NAME).join(key)
     }

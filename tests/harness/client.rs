@@ -2,7 +2,7 @@
 
 use std::ops::Index;
 
-use reqwest::{Method, header::HeaderMap};
+use reqwest::{Method, RequestBuilder, header::HeaderMap};
 use serde_json::{Value, json};
 
 use crate::{event_reader::EventReader, hunt};
@@ -46,31 +46,25 @@ pub enum Body {
     Raw(&'static str, Vec<u8>),
 }
 
-/// Returns a builder of clients for servers on this machine. They speak plain HTTP, so the certificate
-/// authorities of the machine are not loaded, which takes longer than most requests.
+/// Returns a client for servers on this machine, which follows no redirects. They speak plain HTTP, so
+/// the certificate authorities of the machine are not loaded, which takes longer than most requests.
 #[expect(
     clippy::disallowed_methods,
     reason = "the tests are the client, not the server"
 )]
-pub(crate) fn plain_http() -> reqwest::ClientBuilder {
-    reqwest::Client::builder().no_proxy().tls_certs_only([])
+pub(crate) fn http() -> reqwest::Client {
+    let builder = reqwest::Client::builder().no_proxy().tls_certs_only([]);
+    let builder = builder.redirect(reqwest::redirect::Policy::none());
+    let client = builder.read_timeout(crate::BUILD_TIMEOUT).build();
+    client.expect("a client without options can be built")
 }
 
 impl Client {
     /// Creates a client of the server at an address, with the header of a key and its value.
-    ///
-    /// # Panics
-    /// If the client cannot be built.
-    #[must_use]
     pub fn new(url: &str, key: Option<(&'static str, &str)>) -> Self {
-        let http = plain_http()
-            .redirect(reqwest::redirect::Policy::none())
-            .read_timeout(crate::BUILD_TIMEOUT)
-            .build()
-            .expect("a client without options can be built");
         let key = key.map(|(name, key)| (name, key.to_owned()));
         Self {
-            http,
+            http: http(),
             url: url.to_owned(),
             prefix: "/api/v3",
             key,
@@ -115,6 +109,16 @@ impl Client {
         self.key.as_ref().map_or("", |(_, key)| key)
     }
 
+    /// Builds a request with the client's key to a path below the prefix.
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("{}{}{path}", self.url, self.prefix);
+        let request = self.http.request(method, url);
+        match &self.key {
+            Some((name, key)) => request.header(*name, key),
+            None => request,
+        }
+    }
+
     /// Sends a request with additional headers to a path below the prefix.
     pub async fn send(
         &self,
@@ -137,16 +141,8 @@ impl Client {
         headers: &[(&str, &str)],
     ) -> Result<Answer, reqwest::Error> {
         let what = format!("{method} {path}");
-        let mut request = self
-            .http
-            .request(method, format!("{}{}{path}", self.url, self.prefix));
-        if let Some((name, key)) = &self.key {
-            request = request.header(*name, key);
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request = match body {
+        let request = with_headers(self.request(method, path), headers);
+        let request = match body {
             Body::None => request,
             Body::Json(value) => request.json(&value),
             Body::Raw(media_type, bytes) => request.header("content-type", media_type).body(bytes),
@@ -167,15 +163,11 @@ impl Client {
 
     /// Opens a stream of server-sent events.
     pub async fn open_stream(&self, path: &str, last_event_id: Option<&str>) -> EventReader {
-        let mut request = self.http.get(format!("{}{}{path}", self.url, self.prefix));
-        if let Some((name, key)) = &self.key {
-            request = request.header(*name, key);
-        }
+        let mut request = self.request(Method::GET, path);
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
-        let response = request.send().await.expect("the server answers");
-        EventReader::new(response)
+        EventReader::new(request.send().await.expect("the server answers"))
     }
 
     /// Sends a request to any address, with these headers alone, and opens the stream that answers it.
@@ -186,10 +178,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> EventReader {
-        let mut request = self.http.request(method, url).body(body);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
+        let request = with_headers(self.http.request(method, url).body(body), headers);
         EventReader::new(request.send().await.expect("the address answers"))
     }
 
@@ -241,13 +230,9 @@ impl Client {
 
     /// Connects an account and returns its id. `values` are the fields of the auth scheme.
     pub async fn connect(&self, toolkit: &str, scheme: &str, user: &str, values: Value) -> String {
-        let config = json!({
-            "toolkit": { "slug": toolkit },
-            "auth_config": { "type": "use_custom_auth", "authScheme": scheme, "credentials": {} },
-        });
-        let config = self.post("/auth_configs", &config).await.expect(201);
+        let config = self.auth_config(toolkit, scheme, json!({})).await;
         let account = json!({
-            "auth_config": { "id": config["auth_config"]["id"] },
+            "auth_config": { "id": config },
             "connection": { "user_id": user, "state": { "authScheme": scheme, "val": values } },
         });
         let account = self.post("/connected_accounts", &account).await.expect(201);
@@ -256,6 +241,35 @@ impl Client {
             .as_str()
             .expect("an account has an id")
             .to_owned()
+    }
+
+    /// Creates an auth config of the project's own and returns its id.
+    pub async fn auth_config(&self, toolkit: &str, scheme: &str, credentials: Value) -> String {
+        let config = json!({
+            "toolkit": { "slug": toolkit },
+            "auth_config": { "type": "use_custom_auth", "authScheme": scheme, "credentials": credentials },
+        });
+        let made = self.post("/auth_configs", &config).await.expect(201);
+        let id = made["auth_config"]["id"].as_str();
+        id.expect("an auth config has an id").to_owned()
+    }
+
+    /// Returns the record of an execution by the value of `log_id` in its response.
+    pub async fn log(&self, id: &Value) -> Answer {
+        let path = format!("/logs/tool_execution/{}", id.as_str().unwrap_or_default());
+        self.get(&path).await.expect(200)
+    }
+
+    /// Returns a connected account.
+    pub async fn account(&self, id: &str) -> Answer {
+        let path = format!("/connected_accounts/{id}");
+        self.get(&path).await.expect(200)
+    }
+
+    /// Connects an account with a new secret key and returns its id.
+    pub async fn connect_with_key(&self, toolkit: &str, user: &str) -> String {
+        let values = json!({ "api_key": hunt::secret() });
+        self.connect(toolkit, "API_KEY", user, values).await
     }
 
     /// Sends bytes to an address outside the API, for example to a link, with only these headers.
@@ -267,20 +281,10 @@ impl Client {
         body: Vec<u8>,
     ) -> RawResponse {
         let what = format!("{method} {url}");
-        let mut request = self.http.request(method, url).body(body);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let response = request.send().await.expect("the address answers");
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let bytes = response.bytes().await.expect("the answer arrives").to_vec();
-        self.assert_no_secret(&what, &headers, &bytes);
-        RawResponse {
-            status,
-            headers,
-            bytes,
-        }
+        let request = with_headers(self.http.request(method, url).body(body), headers);
+        let response = RawResponse::receive(request).await;
+        self.assert_no_secret(&what, &response.headers, &response.bytes);
+        response
     }
 
     /// Returns the status of a path outside the prefixes, or `None` if the server does not respond.
@@ -315,14 +319,38 @@ impl Client {
     }
 }
 
+fn with_headers(mut request: RequestBuilder, headers: &[(&str, &str)]) -> RequestBuilder {
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request
+}
+
 impl RawResponse {
+    /// Sends a request and reads its response.
+    pub(crate) async fn receive(request: RequestBuilder) -> Self {
+        let response = request.send().await.expect("the address answers");
+        Self {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            bytes: response.bytes().await.expect("the answer arrives").into(),
+        }
+    }
+
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        value(&self.headers, name)
     }
+
+    /// Returns the body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+fn value<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
 }
 
 impl Answer {
@@ -366,10 +394,7 @@ impl Answer {
 
     /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        value(&self.headers, name)
     }
 
     /// Asserts that the response is a complete error envelope of the API.

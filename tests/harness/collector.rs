@@ -3,15 +3,11 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
-    io::Write as _,
-    path::Path,
-    process::Command,
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tempfile::NamedTempFile;
 
 use crate::{
     Finished, Inbox,
@@ -19,10 +15,10 @@ use crate::{
     wait_until,
 };
 
-/// Folders of the libraries, which `tests/setup` fetches.
+/// Folders of the libraries.
 const LIBRARY_FOLDERS: [&str; 2] = [
-    "../target/descriptions/opentelemetry-proto-1.45.2",
-    "../target/descriptions/protobuf-7.36.2",
+    "descriptions/opentelemetry-proto-1.45.2",
+    "descriptions/protobuf-7.36.2",
 ];
 
 /// A running collector. It ends with the process.
@@ -130,25 +126,10 @@ impl Collector {
 }
 
 fn read(messages: &[Message]) -> Exported {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut command = Command::new("python3");
-    command.arg(tests.join("python/otlp.py"));
-    for folder in LIBRARY_FOLDERS {
-        let library = tests.join(folder);
-        assert!(
-            library.is_dir(),
-            "{} is missing: `tests/setup` fetches it",
-            library.display()
-        );
-        command.arg(library);
-    }
     let taken = messages.iter().filter(|message| message.is_accepted());
     let bodies = taken.map(|message| json!([message.path, BASE64.encode(&message.body)]));
-    let bodies = Value::from_iter(bodies);
-    let mut file = NamedTempFile::new().expect("a temporary file can be made");
-    let written = file.write_all(bodies.to_string().as_bytes());
-    written.expect("a temporary file can be written");
-    command.arg(file.path());
-    let read = Finished::run(command).succeeded();
+    let bodies = Value::from_iter(bodies).to_string();
+    let script = "python/otlp.py";
+    let read = Finished::run_script("python3", script, &LIBRARY_FOLDERS, bodies.as_bytes());
     serde_json::from_str(&read).expect("the exports are JSON")
 }

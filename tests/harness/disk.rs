@@ -15,10 +15,6 @@ pub struct LimitedDisk {
 impl LimitedDisk {
     /// Mounts a disk of `mib` MiB at the data directory. Returns `None` if the system does not
     /// allow this user to create a namespace, as in some containers.
-    ///
-    /// # Panics
-    /// If the data directory already exists.
-    #[must_use]
     pub fn below(setup: &Setup, mib: usize) -> Option<Self> {
         let data = setup.data();
         std::fs::create_dir(&data).expect("the data directory is not there yet");
@@ -29,16 +25,11 @@ impl LimitedDisk {
     }
 
     /// Returns the same settings for a server that sees the disk.
-    #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
         self.room.hold(setup)
     }
 
     /// Returns the number of free bytes.
-    ///
-    /// # Panics
-    /// If the system does not report it.
-    #[must_use]
     pub fn free(&self) -> usize {
         let said = Command::new("stat")
             .args(["-f", "-c", "%a %S"])
@@ -55,9 +46,6 @@ impl LimitedDisk {
 
     /// Fills the disk with a filler file until only `bytes` bytes are free. A repeated call extends
     /// the file.
-    ///
-    /// # Panics
-    /// If the file cannot be written.
     pub fn fill_leaving(&self, bytes: usize) {
         let filler = vec![0; self.free().saturating_sub(bytes)];
         let file = File::options()
@@ -69,9 +57,6 @@ impl LimitedDisk {
     }
 
     /// Deletes the filler file.
-    ///
-    /// # Panics
-    /// If the file does not exist.
     pub fn clear(&self) {
         std::fs::remove_file(self.root.join("filler")).expect("it was filled");
     }

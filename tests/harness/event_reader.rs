@@ -34,18 +34,12 @@ impl EventReader {
     }
 
     /// Waits for the next event. Returns `None` at the end of the stream.
-    ///
-    /// # Panics
-    /// If no event comes within [`CONDITION_TIMEOUT`](crate::CONDITION_TIMEOUT).
     pub async fn next(&mut self) -> Option<ReceivedEvent> {
         let next = tokio::time::timeout(crate::CONDITION_TIMEOUT, self.read());
         next.await.expect("an event comes in time")
     }
 
     /// Waits for the id at the start of the stream, after which another one can start.
-    ///
-    /// # Panics
-    /// If the stream ends before.
     pub async fn opening_id(&mut self) -> String {
         loop {
             if let Some(block) = self.take_block() {

@@ -4,11 +4,11 @@
 //! tests share one provider and each sees its own requests.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     convert::Infallible,
     future,
-    io::Write,
-    sync::{Arc, Mutex},
+    io::{self, Read},
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,6 +21,8 @@ use axum::{
 };
 use base64::Engine;
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::{Issuer, Provider, loopback};
@@ -67,7 +69,7 @@ impl FakeApp {
 
     /// Returns the authorization server of a tag, created on first use.
     pub fn issuer(&self, tag: &str) -> Issuer {
-        let mut issuers = self.shared.issuers.lock().expect("no panic holds it");
+        let mut issuers = self.shared.issuers.lock();
         issuers
             .entry(tag.to_owned())
             .or_insert_with(|| Issuer::new(&self.origin, tag))
@@ -76,7 +78,7 @@ impl FakeApp {
 
     /// Returns the OAuth 1.0 provider of a tag, created on first use.
     pub fn provider(&self, tag: &str) -> Provider {
-        let mut providers = self.shared.providers.lock().expect("no panic holds it");
+        let mut providers = self.shared.providers.lock();
         providers
             .entry(tag.to_owned())
             .or_insert_with(|| Provider::new(&self.origin, tag))
@@ -86,11 +88,8 @@ impl FakeApp {
     /// Returns the address of a language model that gives these responses in order and then repeats
     /// the last one. Its requests are recorded under the tag.
     pub fn model(&self, tag: &str, answers: &[&str]) -> String {
-        format!(
-            "{}/llm/{tag}/{}",
-            self.origin,
-            hex::encode(json!(answers).to_string())
-        )
+        let answers = hex::encode(json!(answers).to_string());
+        format!("{}/llm/{tag}/{answers}", self.origin)
     }
 
     /// Returns the path below which a response has these headers and this body.
@@ -102,20 +101,20 @@ impl FakeApp {
     /// Returns the number of requests with this tag whose connection was closed before the
     /// response.
     pub fn abandoned(&self, tag: &str) -> usize {
-        let all = self.shared.abandoned.lock().expect("no panic holds it");
-        all.iter()
-            .filter(|path| path.split('/').any(|part| part == tag))
-            .count()
+        let all = self.shared.abandoned.lock();
+        all.iter().filter(|path| has_tag(path, tag)).count()
     }
 
     /// Returns the requests with this tag, oldest first.
     pub fn seen(&self, tag: &str) -> Vec<ReceivedRequest> {
-        let all = self.shared.seen.lock().expect("no panic holds it");
-        all.iter()
-            .filter(|seen| seen.path.split('/').any(|part| part == tag))
-            .cloned()
-            .collect()
+        let all = self.shared.seen.lock();
+        let tagged = all.iter().filter(|seen| has_tag(&seen.path, tag));
+        tagged.cloned().collect()
     }
+}
+
+fn has_tag(path: &str, tag: &str) -> bool {
+    path.split('/').any(|part| part == tag)
 }
 
 impl ReceivedRequest {
@@ -131,26 +130,14 @@ impl ReceivedRequest {
 
     /// Returns everything received, in the encodings in which a provider may reflect it.
     fn reflections(&self) -> Value {
-        let values = self
-            .headers
-            .values()
-            .cloned()
-            .chain(self.query.split('&').map(str::to_owned));
-        let mut found: Vec<String> = values.chain([self.path.clone()]).collect();
+        let pairs = self.query.split('&');
+        let values = self.headers.values().map(String::as_str);
         // The part after `Bearer ` or `name=` is also reflected alone.
-        let words = self
-            .headers
-            .values()
-            .filter_map(|value| value.split_once(' '));
-        let parameters = self
-            .query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
-        let bare: Vec<_> = words
-            .chain(parameters)
-            .map(|(_, value)| value.to_owned())
-            .collect();
-        found.extend(bare);
+        let words = values.clone().filter_map(|value| value.split_once(' '));
+        let parameters = pairs.clone().filter_map(|pair| pair.split_once('='));
+        let bare = words.chain(parameters).map(|(_, value)| value);
+        let whole = values.chain(pairs).chain([self.path.as_str()]);
+        let found: Vec<&str> = whole.chain(bare).collect();
         let base64 = |engine: &base64::engine::GeneralPurpose| -> Vec<_> {
             // A provider may put any prefix before the value, so all three base64 alignments are
             // included.
@@ -186,97 +173,59 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = headers.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.to_string(), value)
+    });
     let seen = ReceivedRequest {
         method: method.to_string(),
         path: uri.path().to_owned(),
         query: uri.query().unwrap_or_default().to_owned(),
-        headers: headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), text(value)))
-            .collect(),
+        headers: headers.collect(),
         body: body.to_vec(),
     };
-    let before = {
-        let mut all = shared.seen.lock().expect("no panic holds it");
-        let before = all
-            .iter()
-            .filter(|earlier| earlier.path == seen.path)
-            .count();
-        all.push(seen.clone());
-        before
-    };
+    let before = shared.note(&seen);
     let parts: Vec<_> = seen.path.split('/').skip(1).collect();
-    let issuer = |tag: Option<&&str>| {
-        shared
-            .issuers
-            .lock()
-            .expect("no panic holds it")
-            .get(*tag.unwrap_or(&""))
-            .cloned()
-    };
-    let number = || {
-        parts
-            .get(2)
-            .and_then(|text| text.parse::<u64>().ok())
-            .unwrap_or(0)
-    };
-    match parts[0] {
-        "oauth" => match issuer(parts.get(1)) {
+    let part = |index: usize| parts.get(index).copied().unwrap_or_default();
+    let issuer = |tag: &str| shared.issuers.lock().get(tag).cloned();
+    let hex = |index: usize| hex::decode(part(index)).unwrap_or_default();
+    let status = |text: &str| StatusCode::from_bytes(text.as_bytes()).ok();
+    let number = part(2).parse::<usize>().unwrap_or(0);
+    let filler = |length| "x".repeat(length);
+    match part(0) {
+        "oauth" => match issuer(part(1)) {
             Some(issuer) => issuer.answer(&seen).await,
             None => StatusCode::NOT_FOUND.into_response(),
         },
-        ".well-known" => match (issuer(parts.get(3)), parts.get(1), parts.get(4)) {
-            (Some(issuer), Some(&"oauth-authorization-server"), None) => issuer.metadata(false),
-            (Some(issuer), Some(&"oauth-protected-resource"), Some(&"api")) => {
-                issuer.metadata(true)
-            }
+        ".well-known" => match (issuer(part(3)), part(1), part(4)) {
+            (Some(issuer), "oauth-authorization-server", "") => issuer.metadata(false),
+            (Some(issuer), "oauth-protected-resource", "api") => issuer.metadata(true),
             _ => StatusCode::NOT_FOUND.into_response(),
         },
-        "oauth1" => {
-            let providers = shared.providers.lock().expect("no panic holds it");
-            match providers.get(parts.get(1).copied().unwrap_or_default()) {
-                Some(provider) => provider.answer(&seen),
-                None => StatusCode::NOT_FOUND.into_response(),
-            }
-        }
+        "oauth1" => match shared.providers.lock().get(part(1)) {
+            Some(provider) => provider.answer(&seen),
+            None => StatusCode::NOT_FOUND.into_response(),
+        },
         // The path holds the headers as JSON and the body, both in hexadecimal.
         "said" => {
-            let hex =
-                |index: usize| hex::decode(parts.get(index).unwrap_or(&"")).unwrap_or_default();
-            let said: BTreeMap<String, String> =
-                serde_json::from_slice(&hex(2)).unwrap_or_default();
-            let mut response = Body::from(hex(3)).into_response();
-            for (name, value) in said {
-                let name = header::HeaderName::try_from(name).expect("the test names a header");
-                let value = header::HeaderValue::try_from(value).expect("the test gives its value");
-                response.headers_mut().insert(name, value);
-            }
-            response
+            let said: HashMap<String, String> = serde_json::from_slice(&hex(2)).unwrap_or_default();
+            let headers: HeaderMap = HeaderMap::try_from(&said).expect("the test names headers");
+            (headers, Body::from(hex(3))).into_response()
         }
         "leak" => {
             let credential = seen.header("authorization").to_owned();
             let mut leaked = seen.reflections();
-            leaked["filler"] = "x".repeat(usize::try_from(number()).unwrap_or(0)).into();
-            (
-                [
-                    ("x-credential", credential.clone()),
-                    ("x-encoded", percent(&credential)),
-                ],
-                leaked.to_string(),
-            )
-                .into_response()
+            leaked["filler"] = filler(number).into();
+            let encoded = ("x-encoded", percent(&credential));
+            let headers = [("x-credential", credential), encoded];
+            (headers, leaked.to_string()).into_response()
         }
         "status" => {
-            let status = StatusCode::from_u16(u16::try_from(number()).unwrap_or(500));
-            (
-                status.unwrap_or(StatusCode::OK),
-                json!({ "message": "as asked" }).to_string(),
-            )
-                .into_response()
+            let status = status(part(2)).unwrap_or(StatusCode::OK);
+            (status, r#"{"message":"as asked"}"#).into_response()
         }
         "slow" => {
-            tokio::time::sleep(Duration::from_millis(number())).await;
+            tokio::time::sleep(Duration::from_millis(number as u64)).await;
             seen.as_json().to_string().into_response()
         }
         "hangonce" if before > 0 => seen.as_json().to_string().into_response(),
@@ -285,70 +234,54 @@ async fn answer(
                 shared: &shared,
                 path: &seen.path,
             };
-            std::future::pending().await
+            future::pending().await
         }
         "encoded" => ([(header::CONTENT_ENCODING, "br")], "not searched").into_response(),
-        "typed" => (
-            [(
-                header::CONTENT_TYPE,
-                seen.header("authorization").replace(' ', "/"),
-            )],
-            "typed",
-        )
-            .into_response(),
+        "typed" => {
+            let media_type = seen.header("authorization").replace(' ', "/");
+            ([(header::CONTENT_TYPE, media_type)], "typed").into_response()
+        }
         kind if kind.starts_with("redirect") => {
             let to = seen.query.trim_start_matches("to=").to_owned();
-            let status = kind.trim_start_matches("redirect").parse().ok();
-            let status = status
-                .and_then(|status| StatusCode::from_u16(status).ok())
-                .unwrap_or(StatusCode::FOUND);
+            let status = status(kind.trim_start_matches("redirect"));
+            let status = status.unwrap_or(StatusCode::FOUND);
             (status, [(header::LOCATION, to)], "{}").into_response()
         }
         "big" => {
-            let filler = "x".repeat(usize::try_from(number()).unwrap_or(0));
-            json!({ "filler": filler }).to_string().into_response()
+            let filled = json!({ "filler": filler(number) });
+            filled.to_string().into_response()
         }
         "bytes" => {
-            let bytes: Vec<u8> = (0..number()).map(|number| (number % 256) as u8).collect();
+            let bytes: Vec<u8> = (0..number).map(|number| (number % 256) as u8).collect();
             ([(header::CONTENT_TYPE, "application/x-bytes")], bytes).into_response()
         }
-        "bomb" => (
-            [(header::CONTENT_ENCODING, "gzip")],
-            Body::from(gzip_of_spaces(64 << 20)),
-        )
-            .into_response(),
+        "bomb" => {
+            let bomb = Body::from(gzip_of_spaces(64 << 20));
+            ([(header::CONTENT_ENCODING, "gzip")], bomb).into_response()
+        }
         kind if before == 0 && kind.starts_with("once") => {
-            let status = kind.trim_start_matches("once").parse().ok();
-            let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+            let status = status(kind.trim_start_matches("once"));
             (status.unwrap_or(StatusCode::OK), "{}").into_response()
         }
-        "limited" => (
-            StatusCode::TOO_MANY_REQUESTS,
-            [(header::RETRY_AFTER, "7")],
-            "{}",
-        )
-            .into_response(),
+        "limited" => {
+            let wait = [(header::RETRY_AFTER, "7")];
+            (StatusCode::TOO_MANY_REQUESTS, wait, "{}").into_response()
+        }
         "llm" => {
-            let answers = hex::decode(parts.get(2).unwrap_or(&"")).unwrap_or_default();
-            let answers: Vec<String> = serde_json::from_slice(&answers).unwrap_or_default();
+            let answers: Vec<String> = serde_json::from_slice(&hex(2)).unwrap_or_default();
             let content = answers.get(before).or(answers.last());
             let choice = json!({ "message": { "role": "assistant", "content": content }, "finish_reason": "stop" });
             let usage = json!({ "prompt_tokens": 11, "completion_tokens": 7 });
-            json!({ "choices": [choice], "usage": usage })
-                .to_string()
-                .into_response()
+            let answer = json!({ "choices": [choice], "usage": usage });
+            answer.to_string().into_response()
         }
         "mcp" => mcp_response(Arc::clone(&shared), &seen, before),
         "list" => {
-            let page = seen
-                .query
-                .strip_prefix("page=")
-                .and_then(|page| page.parse::<u64>().ok())
-                .unwrap_or(1);
+            let page = seen.query.strip_prefix("page=");
+            let page = page.and_then(|page| page.parse().ok()).unwrap_or(1_u64);
             let next = (page < 3).then_some(page + 1);
-            json!({ "items": [page * 10, page * 10 + 1], "next": next })
-                .to_string()
-                .into_response()
+            let list = json!({ "items": [page * 10, page * 10 + 1], "next": next });
+            list.to_string().into_response()
         }
         _ => seen.as_json().to_string().into_response(),
     }
@@ -394,8 +327,17 @@ fn mcp_response(shared: Arc<Shared>, seen: &ReceivedRequest, before: usize) -> R
 }
 
 impl Shared {
+    /// Records a request. Returns the number of earlier requests to its path.
+    fn note(&self, seen: &ReceivedRequest) -> usize {
+        let mut all = self.seen.lock();
+        let earlier = all.iter().filter(|earlier| earlier.path == seen.path);
+        let before = earlier.count();
+        all.push(seen.clone());
+        before
+    }
+
     fn has_received(&self, path: &str, body: &Value) -> bool {
-        let seen = self.seen.lock().expect("no panic holds it");
+        let seen = self.seen.lock();
         seen.iter().any(|seen| {
             seen.path == path
                 && serde_json::from_slice::<Value>(&seen.body).ok().as_ref() == Some(body)
@@ -411,36 +353,20 @@ struct Hanging<'a> {
 
 impl Drop for Hanging<'_> {
     fn drop(&mut self) {
-        self.shared
-            .abandoned
-            .lock()
-            .expect("no panic holds it")
-            .push(self.path.to_owned());
+        self.shared.abandoned.lock().push(self.path.to_owned());
     }
 }
 
 /// Percent-encodes every byte except letters and digits.
 pub fn percent(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric();
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 /// Returns a number of spaces as a gzip file, which is far smaller.
 pub fn gzip_of_spaces(length: usize) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    let block = vec![b' '; 1 << 20];
-    for _ in 0..length >> 20 {
-        encoder
-            .write_all(&block)
-            .expect("writing to memory does not fail");
-    }
+    let mut spaces = io::repeat(b' ').take(length as u64);
+    let copied = io::copy(&mut spaces, &mut encoder);
+    copied.expect("writing to memory does not fail");
     encoder.finish().expect("writing to memory does not fail")
 }

@@ -5,24 +5,20 @@
 //! the provider is also its own authorization server. It keeps connections open, as real providers
 //! do.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::io;
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
 };
 use tokio_rustls::{
     TlsAcceptor,
-    rustls::{
-        RootCertStore, ServerConfig,
-        crypto::aws_lc_rs,
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-        server::WebPkiClientVerifier,
-    },
+    rustls::pki_types::{CertificateDer, pem::PemObject},
 };
+
+use crate::{loopback, signed::sha256, tls};
 
 /// A running provider and the certificate authority that it trusts. It ends with the process.
 #[derive(Debug)]
@@ -45,40 +41,22 @@ pub struct Certificate {
 
 impl MutualTlsProvider {
     /// Starts a provider on a free port.
-    ///
-    /// # Panics
-    /// If `openssl` is not installed.
-    pub async fn start() -> Self {
+    pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let root = [
-            "req", "-x509", "-subj", "/CN=root", "-keyout", "root.key", "-out", "root.crt",
-        ];
-        openssl(folder.path(), &[&root[..], &NEW_KEY_ARGUMENTS].concat());
-        issue(
-            folder.path(),
+        let (listener, address) = loopback::listen();
+        let provider = Self {
+            origin: format!("https://{address}"),
+            folder,
+        };
+        let folder = provider.folder.path();
+        tls::make_certificate(folder, "root", "");
+        provider.issue(
             "server",
-            Some("subjectAltName=IP:127.0.0.1,DNS:api.example.com"),
+            "-addext subjectAltName=IP:127.0.0.1,DNS:api.example.com",
         );
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("loopback can be used");
-        let origin = format!(
-            "https://{}",
-            listener
-                .local_addr()
-                .expect("a bound socket has an address")
-        );
-        let acceptor = TlsAcceptor::from(Arc::new(settings(folder.path())));
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it ends with the runtime, which the test owns"
-        )]
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(acceptor.clone(), stream));
-            }
-        });
-        Self { origin, folder }
+        let acceptor = tls::acceptor(folder, Some("root.crt"));
+        loopback::serve_connections(listener, move |stream| serve(acceptor.clone(), stream));
+        provider
     }
 
     /// Returns the file of the certificate authority that signed the server certificate.
@@ -87,127 +65,43 @@ impl MutualTlsProvider {
     }
 
     /// Issues a new certificate that the provider accepts.
-    ///
-    /// # Panics
-    /// If `openssl` fails.
     pub fn certificate(&self, name: &str) -> Certificate {
-        issue(self.folder.path(), name, None);
-        let read = |kind: &str| {
+        self.issue(name, "");
+        let [certificate, key] = ["crt", "key"].map(|kind| {
             let file = self.folder.path().join(format!("{name}.{kind}"));
             std::fs::read_to_string(file).expect("openssl has written it")
-        };
-        let certificate = read("crt");
-        let key = read("key");
+        });
         let der = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("it is PEM");
         Certificate {
-            fingerprint: fingerprint(&der),
+            fingerprint: sha256(&der),
             certificate,
             key,
         }
     }
-}
 
-/// Arguments of `openssl` that create a key for a requested certificate.
-const NEW_KEY_ARGUMENTS: [&str; 6] = [
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-    "-batch",
-];
-
-/// Issues a certificate signed by the root.
-fn issue(folder: &Path, name: &str, extension: Option<&str>) {
-    let [key, request, certificate] = ["key", "csr", "crt"].map(|kind| format!("{name}.{kind}"));
-    let subject = format!("/CN={name}");
-    openssl(
-        folder,
-        &[
-            &["req", "-subj", &subject, "-keyout", &key, "-out", &request][..],
-            &NEW_KEY_ARGUMENTS,
-        ]
-        .concat(),
-    );
-    std::fs::write(
-        folder.join("extensions"),
-        extension.unwrap_or("basicConstraints=CA:FALSE"),
-    )
-    .expect("a file can be written");
-    let signing = [
-        "x509",
-        "-req",
-        "-CA",
-        "root.crt",
-        "-CAkey",
-        "root.key",
-        "-CAcreateserial",
-        "-extfile",
-        "extensions",
-    ];
-    openssl(
-        folder,
-        &[&signing[..], &["-in", &request, "-out", &certificate]].concat(),
-    );
-}
-
-fn openssl(folder: &Path, arguments: &[&str]) {
-    let output = Command::new("openssl")
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("openssl can be run");
-    assert!(
-        output.status.success(),
-        "openssl {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn settings(folder: &Path) -> ServerConfig {
-    let certificate = |name: &str| {
-        CertificateDer::from_pem_file(folder.join(name)).expect("openssl has written it")
-    };
-    let key =
-        PrivateKeyDer::from_pem_file(folder.join("server.key")).expect("openssl has written it");
-    let mut roots = RootCertStore::empty();
-    roots
-        .add(certificate("root.crt"))
-        .expect("it is an authority");
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
-    ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider knows TLS 1.3")
-        .with_client_cert_verifier(verifier.expect("there is a root"))
-        .with_single_cert(vec![certificate("server.crt")], key)
-        .expect("they belong together")
+    /// Issues a certificate signed by the root.
+    fn issue(&self, name: &str, extensions: &str) {
+        let signer = "-CA root.crt -CAkey root.key -addext basicConstraints=CA:FALSE";
+        tls::make_certificate(self.folder.path(), name, &format!("{signer} {extensions}"));
+    }
 }
 
 /// Responds to the requests of one connection.
-async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
-    let Ok(mut stream) = acceptor.accept(stream).await else {
-        return;
-    };
-    let shown = stream
-        .get_ref()
-        .1
-        .peer_certificates()
-        .and_then(<[_]>::first)
-        .map(fingerprint);
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream) -> io::Result<()> {
+    let mut stream = acceptor.accept(stream).await?;
+    let certificates = stream.get_ref().1.peer_certificates();
+    let shown = certificates.and_then(<[_]>::first).map(|der| sha256(der));
     while let Some(request) = read(&mut stream).await {
         let path = request.split(' ').nth(1).unwrap_or_default();
-        let body =
-            json!({ "certificate": shown, "path": path, "request": request, "access_token": "at-1" }).to_string();
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        if write(&mut stream, &(head + &body)).await.is_err() {
-            return;
-        }
+        let body = json!({ "certificate": shown, "path": path, "request": request, "access_token": "at-1" });
+        let body = body.to_string();
+        let length = body.len();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
+        let response = format!("{head} {length}\r\n\r\n{body}");
+        stream.write_all(response.as_bytes()).await?;
+        stream.flush().await?;
     }
+    Ok(())
 }
 
 /// Reads one request with a body of its declared length.
@@ -227,13 +121,4 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
             return None;
         }
     }
-}
-
-async fn write(stream: &mut (impl AsyncWrite + Unpin), text: &str) -> std::io::Result<()> {
-    stream.write_all(text.as_bytes()).await?;
-    stream.flush().await
-}
-
-fn fingerprint(der: &CertificateDer<'_>) -> String {
-    hex::encode(Sha256::digest(der))
 }

@@ -8,11 +8,7 @@
 //! channel of a calendar whose name contains `brief` expires after [`BRIEF_LIFE_MS`], any other
 //! after a week.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-    time::SystemTime,
-};
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use axum::{
     Json, Router,
@@ -22,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{delete, get, post},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{host::Setup, loopback};
@@ -89,21 +86,21 @@ impl HookProvider {
 
     /// Returns the existing hooks of a repository or calendar.
     pub fn hooks(&self, place: &str) -> Vec<Hook> {
-        let shared = self.shared.lock().expect("no panic holds it");
+        let shared = self.shared.lock();
         let hooks = shared.hooks.iter().filter(|hook| hook.place == place);
         hooks.cloned().collect()
     }
 
     /// Returns the number of creations that wait for repositories whose names have a prefix.
     pub fn hanging(&self, prefix: &str) -> usize {
-        let shared = self.shared.lock().expect("no panic holds it");
+        let shared = self.shared.lock();
         let hanging = shared.hanging.iter();
         hanging.filter(|place| place.starts_with(prefix)).count()
     }
 
     /// Returns the number of removals that were refused for a repository.
     pub fn refused_removals(&self, place: &str) -> usize {
-        let shared = self.shared.lock().expect("no panic holds it");
+        let shared = self.shared.lock();
         let refused = shared.refused_removals.iter();
         refused.filter(|refused| *refused == place).count()
     }
@@ -141,7 +138,7 @@ fn hook_json(hook: &Hook) -> Value {
 
 async fn list(State(shared): Provider, Path((owner, repo)): Path<(String, String)>) -> Json<Value> {
     let place = format!("{owner}/{repo}");
-    let shared = shared.lock().expect("no panic holds it");
+    let shared = shared.lock();
     let hooks = shared.hooks.iter().filter(|hook| hook.place == place);
     Json(hooks.map(hook_json).collect())
 }
@@ -153,7 +150,7 @@ async fn create(
 ) -> Response {
     let place = format!("{owner}/{repo}");
     let hook = {
-        let mut shared = shared.lock().expect("no panic holds it");
+        let mut shared = shared.lock();
         let is_hanging = place.contains("hanging");
         let is_first = !shared.seen.contains(&place);
         if let Some(failure) = shared.failure(&place) {
@@ -176,7 +173,7 @@ async fn remove(
     State(shared): Provider,
     Path((owner, repo, id)): Path<(String, String, String)>,
 ) -> StatusCode {
-    let mut shared = shared.lock().expect("no panic holds it");
+    let mut shared = shared.lock();
     if repo.contains("stuck") {
         shared.refused_removals.push(format!("{owner}/{repo}"));
         return StatusCode::INTERNAL_SERVER_ERROR;
@@ -187,7 +184,7 @@ async fn remove(
 
 async fn watch(State(shared): Provider, Path(calendar): Path<String>, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let mut shared = shared.lock().expect("no panic holds it");
+    let mut shared = shared.lock();
     if let Some(failure) = shared.failure(&calendar) {
         return failure;
     }
@@ -217,7 +214,7 @@ async fn watch(State(shared): Provider, Path(calendar): Path<String>, body: Byte
 
 async fn stop(State(shared): Provider, body: Bytes) -> StatusCode {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let mut shared = shared.lock().expect("no panic holds it");
+    let mut shared = shared.lock();
     shared.hooks.retain(|hook| body["id"] != hook.id.as_str());
     StatusCode::NO_CONTENT
 }

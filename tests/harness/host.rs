@@ -3,22 +3,22 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
-    os::unix::{
-        fs::DirBuilderExt,
-        process::{CommandExt, ExitStatusExt},
-    },
+    os::unix::{fs::DirBuilderExt, process::ExitStatusExt},
     path::PathBuf,
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, LazyLock, Mutex, OnceLock, mpsc},
+    process::{Command, ExitStatus, Stdio},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
     BucketService, Client, Database, FakeApp, Finished, Hunt, IdentityProvider, Postgres, bucket,
-    hunt, provider, unique, wait_until,
+    hunt,
+    process::{Process, beside, read, signal},
+    provider, unique, wait_until,
 };
 
 /// Time that a start may take before the test fails. It allows for an unoptimized build on a busy
@@ -58,11 +58,6 @@ pub struct Host {
     process: Process,
     output: NamedTempFile,
 }
-
-/// A process that does not outlive this value: dropping the value kills the process without a
-/// shutdown.
-#[derive(Debug)]
-pub struct Process(pub(crate) Child);
 
 /// A command that runs during a test. Dropping it kills the process.
 #[derive(Debug)]
@@ -184,9 +179,6 @@ impl Setup {
     }
 
     /// Returns the database that holds the records.
-    ///
-    /// # Panics
-    /// If the folder holds the records.
     pub fn database(&self) -> &Database {
         self.database
             .as_ref()
@@ -198,17 +190,11 @@ impl Setup {
     pub fn another(&self) -> Self {
         let fresh = Self::embedded();
         let key = self.folder.path().join("data.key").display().to_string();
-        let settings = self.settings.clone();
         let data = fresh.data().display().to_string();
-        let folder = fresh.folder;
-        let database = self.database.clone();
-        let given = self.given.clone();
         Self {
-            settings,
-            folder,
-            database,
+            folder: fresh.folder,
             runner: Vec::new(),
-            given,
+            ..self.clone()
         }
         .with("data", data)
         .with("key_file", key)
@@ -270,14 +256,11 @@ impl Setup {
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
         let temporary = to.display().to_string();
-        let settings = self.settings.clone();
-        let given = self.given.clone();
         let copy = Self {
-            settings,
             folder: fresh.folder,
             database: None,
             runner: Vec::new(),
-            given,
+            ..self.clone()
         }
         .with_variable("TMPDIR", temporary)
         .with("data", data);
@@ -303,9 +286,6 @@ impl Setup {
     }
 
     /// Runs another operator command until it ends, and writes its standard input.
-    ///
-    /// # Panics
-    /// If the command fails.
     #[track_caller]
     pub fn converse(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> String {
         let mut command = self.program();
@@ -327,22 +307,14 @@ impl Setup {
     pub fn begin(&self, arguments: &[&str]) -> Process {
         let mut command = self.program();
         command.args(arguments);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Process(spawn(command))
+        Process::silent(command)
     }
 
     /// Starts another operator command that runs until the test kills it.
     pub fn leave(&self, arguments: &[&str]) -> LeftRunning {
-        let output = NamedTempFile::new().expect("a temporary file can be made");
-        let file = output.reopen().expect("a temporary file can be opened");
         let mut command = self.program();
-        command.args(arguments).stdin(Stdio::null());
-        command.stderr(file.try_clone().expect("a file can be shared"));
-        command.stdout(file);
-        let process = Process(spawn(command));
+        command.args(arguments);
+        let (process, output) = Process::logged(command);
         LeftRunning { process, output }
     }
 
@@ -356,27 +328,17 @@ impl Setup {
     /// Starts the server and waits until it serves requests or ends.
     pub async fn try_start(self) -> Result<Host, Refused> {
         let mut command = self.program();
-        command.arg("serve").stdin(Stdio::null());
-        if let Some(level) = level().filter(|_| !self.settings.contains_key("TOOLHOST_LOG")) {
+        command.arg("serve");
+        // The output goes to a file, so it does not accumulate in memory.
+        let level = variable("TEST_LOG");
+        if let Some(level) = level.filter(|_| !self.settings.contains_key("TOOLHOST_LOG")) {
             command.env("TOOLHOST_LOG", level);
         }
-        let output = NamedTempFile::new().expect("a temporary file can be made");
-        let into = || {
-            output
-                .as_file()
-                .try_clone()
-                .expect("a file can be opened twice")
-        };
-        command.stdout(into()).stderr(into());
-        let mut process = Process(spawn(command));
+        let (mut process, output) = Process::logged(command);
         let begun = Instant::now();
         let mut anonymous = None;
         loop {
-            if let Some(status) = process
-                .0
-                .try_wait()
-                .expect("the server's process can be asked")
-            {
+            if let Some(status) = process.status() {
                 self.hunt(&output).unwrap_or_else(|found| panic!("{found}"));
                 return Err(Refused {
                     code: status.code(),
@@ -421,10 +383,7 @@ impl Setup {
     /// is ignored.
     fn note(&self, key: &str) {
         if key.len() >= 16 {
-            self.given
-                .lock()
-                .expect("no panic holds it")
-                .insert(key.to_owned());
+            self.given.lock().insert(key.to_owned());
         }
     }
 
@@ -432,7 +391,7 @@ impl Setup {
     /// skipped, because its test has stopped it.
     fn hunt(&self, output: &NamedTempFile) -> Result<(), String> {
         let folder = self.folder.path();
-        let given = self.given.lock().expect("no panic holds it").clone();
+        let given = self.given.lock().clone();
         let mut keys: Vec<_> = given.into_iter().map(String::into_bytes).collect();
         let key_file = self
             .settings
@@ -457,10 +416,10 @@ impl Setup {
         let mut command = match self.runner.split_first() {
             Some((runner, arguments)) => {
                 let mut command = Command::new(runner);
-                command.args(arguments).arg(binary());
+                command.args(arguments).arg(beside("toolhost"));
                 command
             }
-            None => Command::new(binary()),
+            None => Command::new(beside("toolhost")),
         };
         command
             .current_dir(self.folder.path())
@@ -489,32 +448,23 @@ impl Setup {
 /// Returns true if the records of every test are in PostgreSQL. Tests of the embedded store's files
 /// are then skipped.
 pub fn on_postgres() -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tests' settings are read here"
-    )]
-    std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
-}
-
-/// Returns the log level of servers whose test does not set one: the value of `TEST_LOG`. The
-/// output goes to a file, so it does not accumulate in memory.
-fn level() -> Option<String> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tests' settings are read here"
-    )]
-    std::env::var("TEST_LOG").ok()
+    variable("TEST_STORE").is_some_and(|store| store == "postgres")
 }
 
 /// Returns the extent of a test: one value for every run, a larger one before a release
 /// (`TEST_SIZE=release`).
 pub fn size<T>(every_run: T, release: T) -> T {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tests' settings are read here"
-    )]
-    let wanted = std::env::var_os("TEST_SIZE").is_some_and(|size| size == "release");
-    if wanted { release } else { every_run }
+    let is_release = variable("TEST_SIZE").is_some_and(|size| size == "release");
+    if is_release { release } else { every_run }
+}
+
+/// Returns a setting of the test run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests' settings are read here"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 impl Default for Setup {
@@ -546,7 +496,7 @@ impl Host {
     /// made.
     pub fn until_exit(self) -> &'static Self {
         let host: &Self = Box::leak(Box::new(self));
-        let mut lasting = RUNNING_UNTIL_EXIT.lock().expect("no panic holds it");
+        let mut lasting = RUNNING_UNTIL_EXIT.lock();
         if lasting.is_empty() {
             #[expect(
                 unsafe_code,
@@ -596,6 +546,12 @@ impl Host {
             .await
             .expect(200);
         self.with_key(made["api_key"].as_str().expect("the new project has a key"))
+    }
+
+    /// Deletes a project.
+    pub async fn delete_project(&self, id: &str) {
+        let path = format!("/org/owner/project/{id}");
+        self.as_org().delete(&path).await.expect(200);
     }
 
     /// Creates a user with this role and returns its client.
@@ -652,32 +608,15 @@ impl Host {
 
     /// Sends `SIGTERM` to the server and waits until it has ended.
     pub async fn terminate(self) -> (Setup, ExitStatus) {
-        Command::new("kill")
-            .arg(self.pid().to_string())
-            .status()
-            .expect("`kill` can be run");
+        self.signal("TERM");
         self.end().await
     }
 
     /// Waits until the server has ended, with or without a request to stop.
     pub async fn end(mut self) -> (Setup, ExitStatus) {
-        let begun = Instant::now();
-        let status = loop {
-            if let Some(status) = self
-                .process
-                .0
-                .try_wait()
-                .expect("the server's process can be asked")
-            {
-                break status;
-            }
-            assert!(
-                begun.elapsed() < START_TIMEOUT,
-                "the server does not stop; it printed:\n{}",
-                self.output()
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
+        let ended = tokio::time::timeout(START_TIMEOUT, self.process.wait()).await;
+        let status = ended
+            .unwrap_or_else(|_| panic!("the server does not stop; it printed:\n{}", self.output()));
         (self.setup.clone(), status)
     }
 
@@ -735,10 +674,7 @@ impl Host {
 static RUNNING_UNTIL_EXIT: Mutex<Vec<&Host>> = Mutex::new(Vec::new());
 
 extern "C" fn hunt_at_the_end() {
-    let lasting = RUNNING_UNTIL_EXIT
-        .lock()
-        .map(|mut lasting| std::mem::take(&mut *lasting))
-        .unwrap_or_default();
+    let lasting = std::mem::take(&mut *RUNNING_UNTIL_EXIT.lock());
     let mut found: Vec<_> = lasting
         .iter()
         .filter_map(|host| host.setup.hunt(&host.output).err())
@@ -781,108 +717,6 @@ impl LeftRunning {
     }
 }
 
-impl Process {
-    fn end(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-
-    /// Returns true if the process has ended.
-    pub fn has_ended(&mut self) -> bool {
-        self.0.try_wait().expect("a process can be asked").is_some()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Returns the path of the server's binary: `TOOLHOST_BIN` if set, otherwise the one that cargo
-/// built next to this program.
-fn binary() -> PathBuf {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tests' one setting is read here"
-    )]
-    if let Some(named) = std::env::var_os("TOOLHOST_BIN") {
-        return named.into();
-    }
-    beside("toolhost")
-}
-
-/// Returns the path of a binary that cargo built next to this program.
-///
-/// # Panics
-/// If the binary does not exist.
-#[must_use]
-pub fn beside(name: &str) -> PathBuf {
-    let program = std::env::current_exe().expect("this program has a path");
-    let found = program
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("there is no `{name}` to test: `cargo build --workspace` first"))
-}
-
-/// Returns the path of the author's command, built next to the server.
-///
-/// # Panics
-/// If the binary does not exist.
-#[must_use]
-pub fn author() -> PathBuf {
-    let found = binary().with_file_name("toolkit");
-    assert!(
-        found.is_file(),
-        "there is no author's command to test: `cargo build --package toolkit-sdk-cli` first"
-    );
-    found
-}
-
-/// Starts a process, which is killed when this process ends, for any reason.
-pub(crate) fn spawn(command: Command) -> Child {
-    type SpawnRequest = (Command, mpsc::Sender<std::io::Result<Child>>);
-    // The kernel ties the child to the thread that started it, not to the process. This thread
-    // therefore runs until the process ends.
-    static SPAWN_THREAD: LazyLock<mpsc::Sender<SpawnRequest>> = LazyLock::new(|| {
-        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
-        std::thread::spawn(move || {
-            for (mut command, reply) in inbox {
-                reply.send(command.spawn()).ok();
-            }
-        });
-        orders
-    });
-    let mut command = command;
-    #[expect(
-        unsafe_code,
-        reason = "one system call between fork and exec, and it allocates nothing"
-    )]
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
-    }
-    let (reply, answer) = mpsc::channel();
-    SPAWN_THREAD
-        .send((command, reply))
-        .expect("the keeper never ends");
-    answer
-        .recv()
-        .expect("the keeper never ends")
-        .expect("the server's binary can be started")
-}
-
-/// Returns the content printed into a file so far.
-pub(crate) fn read(output: &NamedTempFile) -> String {
-    String::from_utf8_lossy(&std::fs::read(output.path()).expect("the output can be read"))
-        .into_owned()
-}
-
 /// Returns the address from the output of the server.
 fn address(printed: &str) -> Option<String> {
     let start = printed.find("http://127.0.0.1:")?;
@@ -890,13 +724,4 @@ fn address(printed: &str) -> Option<String> {
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let complete = rest.len() > port.len() && !matches!(port.as_str(), "" | "0");
     complete.then(|| format!("http://127.0.0.1:{port}"))
-}
-
-/// Sends a signal by name.
-pub(crate) fn signal(name: &str, pid: u32) {
-    Command::new("kill")
-        .arg(format!("-{name}"))
-        .arg(pid.to_string())
-        .status()
-        .expect("`kill` can be run");
 }

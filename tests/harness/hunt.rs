@@ -14,11 +14,12 @@ use std::{
     io::Read,
     panic::Location,
     path::{Path, PathBuf},
-    sync::{LazyLock, Mutex},
+    sync::LazyLock,
 };
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{Engine, engine::general_purpose};
+use parking_lot::Mutex;
 
 use crate::{fake_app::percent, unique};
 
@@ -46,10 +47,7 @@ static MARK_SEARCH: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
 #[track_caller]
 pub fn secret() -> String {
     let secret = format!("{SECRET_MARK}{}", unique(8));
-    CREATED_AT
-        .lock()
-        .expect("no panic holds it")
-        .insert(secret.clone(), Location::caller());
+    CREATED_AT.lock().insert(secret.clone(), Location::caller());
     secret
 }
 
@@ -144,7 +142,7 @@ impl Hunt {
             .take_while(|&&byte| byte != b'\n')
             .count();
         let around = &bytes[found.start() - before..found.end() + after];
-        let made = CREATED_AT.lock().expect("no panic holds it");
+        let made = CREATED_AT.lock();
         let holds = |secret: &str| {
             let spelled = spellings(secret.as_bytes());
             spelled.iter().any(|(_, spelled)| {
@@ -219,9 +217,6 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Asserts that a string contains no secret of a test.
-///
-/// # Panics
-/// If it contains one.
 #[track_caller]
 pub fn assert_none(place: &str, bytes: &[u8]) {
     if let Err(found) = MARK_SEARCH.within(place, bytes) {

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use futures::stream;
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -130,19 +131,19 @@ impl Inbox {
 
     /// Returns the most messages that were open at a time, of all paths and of one path.
     pub fn most_at_a_time(&self) -> (usize, usize) {
-        let open = self.open.lock().expect("no panic holds it");
+        let open = self.open.lock();
         (open.most, open.most_of_path)
     }
 
     /// Returns all messages, oldest first.
     pub fn received(&self) -> Vec<Message> {
-        let received = self.received.lock().expect("no panic holds it");
+        let received = self.received.lock();
         received.messages.clone()
     }
 
     /// Returns the number of messages that were accepted, each counted once.
     pub fn accepted(&self) -> u64 {
-        let received = self.received.lock().expect("no panic holds it");
+        let received = self.received.lock();
         received.accepted.len() as u64
     }
 
@@ -220,14 +221,11 @@ async fn answer(
         answered: None,
     };
     let open = |change: fn(&mut Open, &str)| {
-        change(
-            &mut shared.open.lock().expect("no panic holds it"),
-            uri.path(),
-        );
+        change(&mut shared.open.lock(), uri.path());
     };
     open(Open::begin);
     let reply = {
-        let mut received = shared.received.lock().expect("no panic holds it");
+        let mut received = shared.received.lock();
         let count = received.by_id.entry(message.id().to_owned()).or_default();
         message.repetition = *count;
         *count += 1;

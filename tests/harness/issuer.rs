@@ -10,7 +10,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::Duration,
 };
 
@@ -23,12 +23,14 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
+use url::form_urlencoded;
 
 use crate::{
-    client::plain_http,
+    client::{RawResponse, http},
     fake_app::{ReceivedRequest, percent},
     marked, secret,
     signed::public_key,
@@ -62,7 +64,7 @@ struct Inner {
     shut: watch::Sender<bool>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     settings: Settings,
     faults: Vec<Fault>,
@@ -88,8 +90,8 @@ struct State {
 /// Behavior of the server in the absence of faults.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Decision of the user at the authorization page.
-    pub consent: Consent,
+    /// True if the user agrees at the authorization page, which asks nothing.
+    pub agrees: bool,
     /// `expires_in` of access tokens, in seconds.
     pub lifetime: u64,
     /// True if a code exchange also issues a refresh token.
@@ -112,15 +114,21 @@ pub struct Settings {
     pub registers: Option<&'static str>,
 }
 
-/// Decision of the user at the authorization page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consent {
-    /// Agrees immediately.
-    Agree,
-    /// Denies immediately.
-    Deny,
-    /// Is shown a page with two links.
-    Ask,
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agrees: true,
+            lifetime: 3600,
+            refresh: true,
+            rotate: true,
+            pkce: true,
+            client_secret: None,
+            names_issuer: false,
+            says: Map::new(),
+            rejects_with: 401,
+            registers: None,
+        }
+    }
 }
 
 /// A single faulty response.
@@ -150,12 +158,8 @@ pub enum Fault {
     Long(usize),
     /// The token endpoint redirects the client, with its request, to a path that the test observes.
     Onward,
-    /// The token endpoint responds with a form instead of JSON.
-    Form,
     /// The response lacks `expires_in`.
     NoExpiry,
-    /// `expires_in` in the response is text.
-    TextExpiry,
     /// The callback names another issuer (RFC 9207).
     OtherIssuer,
 }
@@ -178,34 +182,12 @@ struct Refresh {
 
 impl Issuer {
     pub(crate) fn new(origin: &str, tag: &str) -> Self {
-        let settings = Settings {
-            consent: Consent::Agree,
-            lifetime: 3600,
-            refresh: true,
-            rotate: true,
-            pkce: true,
-            client_secret: None,
-            names_issuer: false,
-            says: Map::new(),
-            rejects_with: 401,
-            registers: None,
-        };
         let state = State {
-            settings,
-            faults: Vec::new(),
-            codes: HashMap::new(),
-            refresh: HashMap::new(),
-            access: HashMap::new(),
-            revoked: Vec::new(),
-            granted: BTreeMap::new(),
             clients: HashMap::from([
                 (CLIENT_ID.to_owned(), Some(CLIENT_SECRET.to_owned())),
                 (PUBLIC_CLIENT_ID.to_owned(), None),
             ]),
-            client_key: Vec::new(),
-            to_catch: 0,
-            caught: 0,
-            secrets: Vec::new(),
+            ..State::default()
         };
         let inner = Arc::new(Inner {
             state: Mutex::new(state),
@@ -313,9 +295,8 @@ impl Issuer {
     /// Returns the number of valid access tokens.
     pub fn good(&self) -> usize {
         let state = self.state();
-        state
-            .access
-            .values()
+        let families = state.access.values();
+        families
             .filter(|family| !state.revoked.contains(family))
             .count()
     }
@@ -333,63 +314,32 @@ impl Issuer {
     /// Revokes all issued tokens, as if the user had removed the connection at the provider.
     pub fn revoke_all(&self) {
         let mut state = self.state();
-        let families: Vec<_> = state
-            .refresh
-            .values()
-            .map(|refresh| refresh.family.clone())
-            .collect();
-        state.revoked.extend(families);
+        let State {
+            refresh, revoked, ..
+        } = &mut *state;
+        revoked.extend(refresh.values().map(|refresh| refresh.family.clone()));
         state.access.clear();
     }
 
     /// Returns true if an access token is valid.
     pub fn knows(&self, access_token: &str) -> bool {
         let state = self.state();
-        state
-            .access
-            .get(access_token)
-            .is_some_and(|family| !state.revoked.contains(family))
+        let family = state.access.get(access_token);
+        family.is_some_and(|family| !state.revoked.contains(family))
     }
 
     /// Opens an address of the server as a browser does, and returns the redirect target.
-    ///
-    /// # Panics
-    /// If the response is not a redirect.
     pub async fn visit(&self, url: &str) -> String {
-        let (status, location, body) = self.open(url).await;
-        location.unwrap_or_else(|| panic!("{url} answered {status}: {body}"))
-    }
-
-    /// Opens an address of the server as a browser does, and returns status, redirect target and
-    /// page.
-    ///
-    /// # Panics
-    /// If the address does not belong to the server.
-    pub async fn open(&self, url: &str) -> (u16, Option<String>, String) {
-        let own = url
-            .strip_prefix(&self.url())
-            .unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let client = plain_http()
-            .redirect(reqwest::redirect::Policy::none())
-            .build();
-        let request = client
-            .expect("a client can be made")
-            .get(format!("{}/oauth/{}{own}", self.origin, self.tag));
-        let answer = request.send().await.expect("the application answers");
-        let location = answer
-            .headers()
-            .get(header::LOCATION)
-            .and_then(|to| to.to_str().ok())
-            .map(str::to_owned);
-        (
-            answer.status().as_u16(),
-            location,
-            answer.text().await.unwrap_or_default(),
-        )
+        let own = url.strip_prefix(&self.url());
+        let own = own.unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
+        let request = http().get(format!("{}/oauth/{}{own}", self.origin, self.tag));
+        let page = RawResponse::receive(request).await;
+        assert!(page.status == 302, "{url} answered {}", page.text());
+        page.header("location").to_owned()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().expect("no panic holds it")
+        self.inner.state.lock()
     }
 
     /// Responds to a request below `/oauth/{tag}/`.
@@ -451,10 +401,8 @@ impl Issuer {
                 "authorization_response_iss_parameter_supported": state.settings.names_issuer,
             })
         };
-        metadata
-            .as_object_mut()
-            .expect("it is one")
-            .extend(state.settings.says.clone());
+        let members = metadata.as_object_mut().expect("it is one");
+        members.extend(state.settings.says.clone());
         as_json(StatusCode::OK, &metadata.to_string())
     }
 
@@ -465,15 +413,11 @@ impl Issuer {
             let id = seen.path.rsplit('/').next().unwrap_or_default();
             let own = seen.header("authorization") == format!("Bearer {}", registration_token(id));
             let known = own && state.clients.contains_key(id);
-            return (
-                if known {
-                    StatusCode::OK
-                } else {
-                    StatusCode::UNAUTHORIZED
-                },
-                "{}",
-            )
-                .into_response();
+            let status = match known {
+                true => StatusCode::OK,
+                false => StatusCode::UNAUTHORIZED,
+            };
+            return (status, "{}").into_response();
         }
         let parameters: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
         let uris = parameters["redirect_uris"].as_array().map_or(0, Vec::len);
@@ -504,8 +448,7 @@ impl Issuer {
 
     /// Reads the metadata document of a client at its id, which is a URL.
     async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
-        let client = plain_http().build().expect("a client can be made");
-        let Ok(answer) = client.get(id).send().await else {
+        let Ok(answer) = http().get(id).send().await else {
             return;
         };
         let metadata: Value = answer.json().await.unwrap_or_default();
@@ -523,65 +466,34 @@ impl Issuer {
         let get = |name: &str| parameters.get(name).cloned().unwrap_or_default();
         let mut state = self.state();
         let challenge = parameters.get("code_challenge").cloned();
+        let is_bound = challenge.is_some() && get("code_challenge_method") == "S256";
         let proper = get("response_type") == "code"
             && state.clients.contains_key(&get("client_id"))
             && get("redirect_uri").starts_with("http")
             && !get("state").is_empty()
-            && (!state.settings.pkce
-                || (challenge.is_some() && get("code_challenge_method") == "S256"));
+            && (is_bound || !state.settings.pkce);
         if !proper {
-            return (
-                StatusCode::BAD_REQUEST,
-                format!("this is no request for authorization: {parameters:?}"),
-            )
-                .into_response();
+            let refusal = format!("this is no request for authorization: {parameters:?}");
+            return (StatusCode::BAD_REQUEST, refusal).into_response();
         }
-        let decision = match (state.settings.consent, get("decision").as_str()) {
-            (Consent::Agree, _) | (Consent::Ask, "agree") => "agree",
-            (Consent::Deny, _) | (Consent::Ask, "deny") => "deny",
-            (Consent::Ask, _) => {
-                let query: Vec<_> = parameters
-                    .iter()
-                    .map(|(name, value)| format!("{name}={}", percent(value)))
-                    .collect();
-                let link = |decision: &str| {
-                    format!(
-                        "<a href=\"?{}&decision={decision}\">{decision}</a>",
-                        query.join("&")
-                    )
-                };
-                return Html(format!("<h1>Agree?</h1>{} {}", link("agree"), link("deny")))
-                    .into_response();
-            }
-        };
-        let mut to = format!(
-            "{}{}",
-            get("redirect_uri"),
-            if get("redirect_uri").contains('?') {
-                "&"
-            } else {
-                "?"
-            }
-        );
-        if decision == "agree" {
+        let redirect_uri = get("redirect_uri");
+        let separator = if redirect_uri.contains('?') { '&' } else { '?' };
+        let decision = if state.settings.agrees {
             let code = format!("code-{}", secret());
-            to += &format!("code={code}&state={}", percent(&get("state")));
-            let client = get("client_id");
-            let redirect_uri = get("redirect_uri");
             let agreed = Grant {
-                client,
-                redirect_uri,
+                client: get("client_id"),
+                redirect_uri: redirect_uri.clone(),
                 challenge,
                 scope: get("scope"),
             };
             state.secrets.push(code.clone());
-            state.codes.insert(code, agreed);
+            state.codes.insert(code.clone(), agreed);
+            format!("code={code}")
         } else {
-            to += &format!(
-                "error=access_denied&error_description=Not%20today&state={}",
-                percent(&get("state"))
-            );
-        }
+            "error=access_denied&error_description=Not%20today".to_owned()
+        };
+        let shown = percent(&get("state"));
+        let mut to = format!("{redirect_uri}{separator}{decision}&state={shown}");
         if state.take(|fault| fault == Fault::OtherIssuer).is_some() {
             to += &format!("&iss={}", percent("https://other.example.com"));
         } else if state.settings.names_issuer {
@@ -591,20 +503,9 @@ impl Issuer {
     }
 
     async fn token(&self, seen: &ReceivedRequest) -> Response {
-        let is_caught = {
-            let mut state = self.state();
-            let is_caught = state.to_catch > 0;
-            state.to_catch -= usize::from(is_caught);
-            state.caught += usize::from(is_caught);
-            is_caught
-        };
-        if is_caught {
-            self.inner
-                .shut
-                .subscribe()
-                .wait_for(|shut| !shut)
-                .await
-                .ok();
+        if self.state().catch() {
+            let mut shut = self.inner.shut.subscribe();
+            shut.wait_for(|shut| !shut).await.ok();
         }
         let fault = self.state().take(|fault| fault != Fault::OtherIssuer);
         match fault {
@@ -617,22 +518,17 @@ impl Issuer {
             Some(Fault::Malformed) => return as_json(StatusCode::OK, "{\"access_token\":\"a"),
             Some(Fault::ErrorInside) => return oauth_error(StatusCode::OK, "invalid_grant"),
             Some(Fault::Echoes) => {
-                let told = format!(
-                    "{:?} {} {}",
-                    seen.headers,
-                    String::from_utf8_lossy(&seen.body),
-                    marked!("at-")
-                );
+                let body = String::from_utf8_lossy(&seen.body);
+                let told = format!("{:?} {body} {}", seen.headers, marked!("at-"));
                 let refusal = json!({ "error": "invalid_grant", "error_description": told, "error_uri": told });
                 return as_json(StatusCode::BAD_REQUEST, &refusal.to_string());
             }
             Some(Fault::Refused(error)) => return oauth_error(StatusCode::BAD_REQUEST, error),
             Some(Fault::Says(body)) => return as_json(StatusCode::OK, body),
             Some(Fault::Long(size)) => {
-                return as_json(
-                    StatusCode::OK,
-                    &format!("{{\"access_token\":\"{}\"}}", "a".repeat(size)),
-                );
+                let token = "a".repeat(size);
+                let body = format!("{{\"access_token\":\"{token}\"}}");
+                return as_json(StatusCode::OK, &body);
             }
             Some(Fault::Onward) => {
                 let to = format!("{}/onward", self.url());
@@ -648,27 +544,9 @@ impl Issuer {
         };
         match fault {
             Some(Fault::Lost) => return (StatusCode::BAD_GATEWAY, "lost").into_response(),
-            Some(Fault::NoExpiry) => drop(
-                given
-                    .as_object_mut()
-                    .and_then(|given| given.remove("expires_in")),
-            ),
-            Some(Fault::TextExpiry) => given["expires_in"] = given["expires_in"].to_string().into(),
-            Some(Fault::Form) => {
-                let members = given.as_object().expect("an answer is an object").iter();
-                let text = |value: &Value| {
-                    value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned)
-                };
-                let form: Vec<_> = members
-                    .map(|(name, value)| format!("{name}={}", percent(&text(value))))
-                    .collect();
-                return (
-                    [(header::CONTENT_TYPE, "application/x-www-form-urlencoded")],
-                    form.join("&"),
-                )
-                    .into_response();
+            Some(Fault::NoExpiry) => {
+                let members = given.as_object_mut().expect("an answer is an object");
+                members.remove("expires_in");
             }
             _ => {}
         }
@@ -686,11 +564,9 @@ impl Issuer {
             return oauth_error(StatusCode::UNAUTHORIZED, "invalid_client");
         }
         let token = parameters.get("token").cloned().unwrap_or_default();
-        let family = state
-            .refresh
-            .get(&token)
-            .map(|refresh| refresh.family.clone());
-        let family = family.or_else(|| state.access.get(&token).cloned());
+        let refresh = state.refresh.get(&token);
+        let family = refresh.map(|refresh| &refresh.family);
+        let family = family.or(state.access.get(&token)).cloned();
         state.revoked.extend(family);
         StatusCode::OK.into_response()
     }
@@ -700,6 +576,14 @@ impl State {
     fn take(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
         let at = self.faults.iter().position(|&fault| wanted(fault))?;
         Some(self.faults.remove(at))
+    }
+
+    /// Returns true if a request is to be caught.
+    fn catch(&mut self) -> bool {
+        let is_caught = self.to_catch > 0;
+        self.to_catch -= usize::from(is_caught);
+        self.caught += usize::from(is_caught);
+        is_caught
     }
 
     fn grant(&mut self, seen: &ReceivedRequest) -> Result<Value, (StatusCode, &'static str)> {
@@ -714,10 +598,8 @@ impl State {
         let client = client.unwrap_or_default();
         let (family, scope, refresh) = match grant_type.as_str() {
             "authorization_code" => {
-                let agreed = self
-                    .codes
-                    .remove(&get("code"))
-                    .ok_or(bad("invalid_grant"))?;
+                let agreed = self.codes.remove(&get("code"));
+                let agreed = agreed.ok_or(bad("invalid_grant"))?;
                 let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
                 // A verifier without a challenge shows that the challenge was removed from the
                 // authorization request (RFC 9700, section 4.8.2).
@@ -733,10 +615,8 @@ impl State {
             }
             "refresh_token" => {
                 let rotate = self.settings.rotate;
-                let known = self
-                    .refresh
-                    .get_mut(&get("refresh_token"))
-                    .ok_or(bad("invalid_grant"))?;
+                let known = self.refresh.get_mut(&get("refresh_token"));
+                let known = known.ok_or(bad("invalid_grant"))?;
                 let reused = std::mem::replace(&mut known.spent, rotate) && rotate;
                 let family = known.family.clone();
                 let scope = known.scope.clone();
@@ -845,9 +725,8 @@ fn percent_word(text: &str) -> String {
 }
 
 fn pairs(form: &str) -> BTreeMap<String, String> {
-    let read =
-        reqwest::Url::parse(&format!("https://form.example/?{form}")).expect("a form is a query");
-    read.query_pairs().into_owned().collect()
+    let pairs = form_urlencoded::parse(form.as_bytes());
+    pairs.into_owned().collect()
 }
 
 /// Returns the registration access token of a client, with which it reads its own registration.

@@ -2,7 +2,8 @@
 //!
 //! The harness depends on no crate of the host, so tests assert only externally visible behavior.
 //! Tests run in parallel in one process. Each uses a project of its own on the shared server, or
-//! starts a server of its own if it must stop it.
+//! starts a server of its own if it must stop it. Functions panic if a part does not work, which
+//! fails the test.
 
 pub mod assistants;
 pub mod author;
@@ -30,18 +31,16 @@ pub mod names;
 pub mod nats;
 pub mod pgbouncer;
 pub mod postgres;
+mod process;
 pub mod provider;
 pub mod registry;
 mod room;
 pub mod signed;
+mod tls;
 pub mod tunnel;
 pub mod verifiers;
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{path::Path, process::Command, time::Duration};
 
 pub use author::Author;
 pub use browser::Browser;
@@ -64,6 +63,7 @@ pub use names::{Names, Sentinel};
 pub use nats::Nats;
 pub use pgbouncer::PgBouncer;
 pub use postgres::{Authorities, Database, Postgres};
+pub use process::{Finished, Process, beside, fetched};
 pub use provider::IdentityProvider;
 pub use registry::Registry;
 pub use signed::Provider;
@@ -103,50 +103,9 @@ pub async fn wait_for<F: Future<Output = bool>>(
     assert!(waited.is_ok(), "waited {limit:?} in vain until {what}");
 }
 
-/// A command that has ended.
-#[derive(Debug)]
-pub struct Finished {
-    /// Exit code; none if a signal ended the process.
-    pub code: Option<i32>,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
-}
-
-impl Finished {
-    /// Runs a command without a terminal until it ends.
-    pub fn run(mut command: Command) -> Self {
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .unwrap_or_else(|cause| panic!("{command:?}: {cause}"));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self {
-            code: output.status.code(),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-        }
-    }
-
-    /// Returns the standard output after asserting that the command succeeded.
-    #[track_caller]
-    pub fn succeeded(self) -> String {
-        assert_eq!(self.code, Some(0), "{self:#?}");
-        self.stdout
-    }
-
-    /// Returns the standard error after asserting that the command failed.
-    #[track_caller]
-    pub fn failed(self) -> String {
-        assert_eq!(self.code, Some(1), "{self:#?}");
-        self.stderr
-    }
-}
-
 /// Runs the author's command until it ends, in a folder and with only these environment variables.
 pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Finished {
-    let mut command = Command::new(host::beside("toolkit"));
+    let mut command = Command::new(beside("toolkit"));
     command
         .args(arguments)
         .current_dir(folder)

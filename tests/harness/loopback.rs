@@ -1,9 +1,10 @@
 //! Servers on loopback, for the fake services of tests.
 
-use std::{collections::BTreeSet, net::TcpListener, ops::Range, sync::Mutex, thread};
+use std::{collections::BTreeSet, io, net::TcpListener, ops::Range, thread};
 
 use axum::Router;
-use tokio::runtime;
+use parking_lot::Mutex;
+use tokio::{net::TcpStream, runtime, task::JoinSet};
 
 use crate::Dice;
 
@@ -14,7 +15,7 @@ const NAMED_PORTS: Range<u64> = 20_000..32_000;
 /// does not get it before that server listens, or while it is restarted.
 pub fn free_port() -> u16 {
     static GIVEN_PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    let mut given = GIVEN_PORTS.lock().expect("no panic holds it");
+    let mut given = GIVEN_PORTS.lock();
     let mut dice = Dice::new(Dice::seed());
     loop {
         let port = NAMED_PORTS.start + dice.below(NAMED_PORTS.end - NAMED_PORTS.start);
@@ -25,14 +26,41 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Serves a router on a free port until the process ends. Returns `http://127.0.0.1:port`.
-///
-/// The server has its own thread and runtime, because it outlives the test that starts it.
-pub(crate) fn serve(router: Router) -> String {
+/// Listens on a free port. Returns the listener and `127.0.0.1:port`.
+pub(crate) fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be used");
-    let address = listener
-        .local_addr()
-        .expect("a bound socket has an address");
+    let address = listener.local_addr();
+    let address = address.expect("a bound socket has an address").to_string();
+    (listener, address)
+}
+
+/// Serves a router on a free port until the process ends. Returns `http://127.0.0.1:port`.
+pub(crate) fn serve(router: Router) -> String {
+    let (listener, address) = listen();
+    run(listener, async move |listener| {
+        axum::serve(listener, router).await.ok();
+    });
+    format!("http://{address}")
+}
+
+/// Serves each connection of a listener until the process ends. A connection that fails is the
+/// client's error.
+pub(crate) fn serve_connections<F>(
+    listener: TcpListener,
+    serve: impl Fn(TcpStream) -> F + Send + 'static,
+) where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    run(listener, async move |listener| {
+        let mut open = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            open.spawn(serve(stream));
+        }
+    });
+}
+
+/// Runs a server in its own thread and runtime, because it outlives the test that starts it.
+fn run(listener: TcpListener, serve: impl AsyncFnOnce(tokio::net::TcpListener) + Send + 'static) {
     listener
         .set_nonblocking(true)
         .expect("a socket can be used");
@@ -40,10 +68,8 @@ pub(crate) fn serve(router: Router) -> String {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let serving = async move {
             let listener = tokio::net::TcpListener::from_std(listener);
-            let listener = listener.expect("a socket can be used");
-            axum::serve(listener, router).await.ok();
+            serve(listener.expect("a socket can be used")).await;
         };
         runtime.expect("a runtime can be made").block_on(serving);
     });
-    format!("http://{address}")
 }

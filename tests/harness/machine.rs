@@ -15,10 +15,6 @@ pub struct MachineSettings {
 impl MachineSettings {
     /// Replaces `/etc` by a folder with this settings file. Returns `None` if the system does not
     /// allow this user to create a namespace, as in some containers.
-    ///
-    /// # Panics
-    /// If the file cannot be written.
-    #[must_use]
     pub fn with(text: &str) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let own = folder.path().join("toolhost");
@@ -32,7 +28,6 @@ impl MachineSettings {
     }
 
     /// Returns the same settings for a command that sees the file.
-    #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
         self.room.hold(setup)
     }

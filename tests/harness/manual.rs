@@ -13,7 +13,7 @@ use std::{
 use tempfile::NamedTempFile;
 
 use crate::{
-    host::{Process, read, spawn},
+    process::{Process, read, spawn},
     wait_for,
 };
 
@@ -34,10 +34,6 @@ pub enum Step {
 
 /// Returns the steps of a page in order: blocks of `sh`, and other blocks that follow the path of a
 /// file.
-///
-/// # Panics
-/// If the page does not exist.
-#[must_use]
 pub fn steps(page: &Path) -> Vec<Step> {
     let text =
         fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
@@ -76,10 +72,6 @@ pub fn steps(page: &Path) -> Vec<Step> {
 
 /// Returns the rows of a page's tables that start with code, for example with a command or a
 /// setting.
-///
-/// # Panics
-/// If the page does not exist.
-#[must_use]
 pub fn rows(page: &Path) -> Vec<Row> {
     let text =
         fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
@@ -109,10 +101,6 @@ pub struct Shell {
 
 impl Shell {
     /// Opens a shell in a folder with these environment variables.
-    ///
-    /// # Panics
-    /// If `bash` is not installed.
-    #[must_use]
     pub fn open(folder: &Path, variables: &[(&str, String)]) -> Self {
         let mut command = Command::new("bash");
         command
@@ -142,9 +130,6 @@ impl Shell {
     }
 
     /// Executes a step and returns its output.
-    ///
-    /// # Panics
-    /// If a command fails.
     pub async fn follow(&mut self, step: &Step) -> String {
         match step {
             Step::Type(commands) => self.run(commands).await,
@@ -159,9 +144,6 @@ impl Shell {
     }
 
     /// Runs commands until they end and returns their output.
-    ///
-    /// # Panics
-    /// If a command fails.
     pub async fn run(&mut self, commands: &str) -> String {
         let from = self.printed().len();
         self.typed += 1;
@@ -185,9 +167,6 @@ impl Shell {
 
     /// Leaves a command running, as in another terminal, and waits until it has printed a string.
     /// Returns the file that holds its output.
-    ///
-    /// # Panics
-    /// If the command does not print the text in time.
     pub async fn leave(&mut self, command: &str, until: &str) -> PathBuf {
         let file = self.folder.join(format!("terminal-{}", self.typed));
         self.run(&format!(
@@ -201,9 +180,6 @@ impl Shell {
     }
 
     /// Waits until a running command has printed a string.
-    ///
-    /// # Panics
-    /// If the command does not print the text in time.
     pub async fn until(&self, terminal: &Path, text: &str) {
         let printed = || fs::read_to_string(terminal).unwrap_or_default();
         wait_for(

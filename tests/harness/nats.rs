@@ -1,9 +1,6 @@
 //! A real NATS server with JetStream in a process of its own, on a free port and in an empty folder.
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::process::Command;
 
 use async_nats::{Client, ConnectOptions};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
@@ -12,12 +9,10 @@ use tempfile::TempDir;
 
 use crate::{
     free_port,
-    host::{Process, spawn},
-    secret, tunnel, wait_until,
+    process::{Process, program},
+    secret, tls, wait_until,
 };
 
-/// Name of the program in Debian.
-const PROGRAM_NAME: &str = "nats-server";
 /// Stream that stores the messages.
 const STREAM_NAME: &str = "events";
 /// Maximum size of a message, in bytes.
@@ -50,7 +45,7 @@ impl Nats {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             process: None,
         };
-        tunnel::make_certificate(nats.folder.path(), &["localhost"]);
+        tls::make_server_certificate(nats.folder.path(), &["localhost"]);
         nats.run().await;
         nats.create_stream().await;
         nats
@@ -77,28 +72,25 @@ impl Nats {
     }
 
     /// Returns the address with the credential.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("nats://toolhost:{}@127.0.0.1:{}", self.password, self.port)
     }
 
     /// Returns the address with TLS and the credential.
-    #[must_use]
     pub fn tls_url(&self) -> String {
         format!("tls://toolhost:{}@localhost:{}", self.password, self.port)
     }
 
     /// Returns the file of the certificate authority of the server's certificate.
-    #[must_use]
     pub fn authority(&self) -> String {
-        self.folder.path().join("certificate").display().to_string()
+        self.folder.path().join("server.crt").display().to_string()
     }
 
     /// Starts the server on the folder and the port of the killed one.
     pub async fn run(&mut self) {
         let folder = self.folder.path();
         let [certificate, key] =
-            ["certificate", "key"].map(|name| folder.join(name).display().to_string());
+            ["server.crt", "server.key"].map(|name| folder.join(name).display().to_string());
         let settings = format!(
             "listen: 127.0.0.1:{}\nmax_payload: {MAX_MESSAGE_BYTES}\njetstream {{ store_dir: \"{}\" }}\n\
              authorization {{ user: toolhost, password: \"{}\" }}\nallow_non_tls: true\n\
@@ -108,13 +100,9 @@ impl Nats {
             self.password
         );
         std::fs::write(folder.join("settings"), settings).expect("the folder can be written");
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("nats-server"));
         command.arg("-c").arg(folder.join("settings"));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        self.process = Some(Process(spawn(command)));
+        self.process = Some(Process::silent(command));
         wait_until("the NATS server answers", async || {
             self.request("INFO", &json!({})).await.is_some()
         })
@@ -177,14 +165,4 @@ impl StoredMessage {
             body: serde_json::from_slice(&decoded("data")).expect("a message is JSON"),
         }
     }
-}
-
-fn program() -> PathBuf {
-    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/usr/sbin");
-    let folders = [unpacked, "/usr/sbin".into(), "/usr/local/bin".into()];
-    let found = folders
-        .into_iter()
-        .map(|folder| folder.join(PROGRAM_NAME))
-        .find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("{PROGRAM_NAME} is missing: `tests/setup` fetches it"))
 }

@@ -3,7 +3,7 @@
 use std::{
     fs::{Permissions, set_permissions},
     os::unix::fs::{MetadataExt, PermissionsExt},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use tempfile::TempDir;
@@ -11,12 +11,9 @@ use tokio::net::TcpStream;
 
 use crate::{
     Database, free_port,
-    host::{Process, spawn},
+    process::{Process, program},
     wait_until,
 };
-
-/// Path of the program in Debian, which is not in the `PATH` of all users.
-const PROGRAM_PATH: &str = "/usr/sbin/pgbouncer";
 
 /// A pooler. Dropping it kills the process.
 #[derive(Debug)]
@@ -29,9 +26,6 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// Starts a pooler of connections to a database with default settings, in which a client has a connection
     /// of the server for a `session` or for a `transaction`. All clients together have at most `connections`.
-    ///
-    /// # Panics
-    /// If PgBouncer is not installed.
     pub async fn start(database: &Database, mode: &str, connections: u32) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let (port, name) = (free_port(), database.name());
@@ -60,17 +54,14 @@ impl PgBouncer {
                     "--clear-groups",
                 ])
                 // The kernel forgets this signal when the user changes.
-                .args(["--pdeathsig", "KILL", PROGRAM_PATH]);
+                .args(["--pdeathsig", "KILL"])
+                .arg(program("pgbouncer"));
             command
         } else {
-            Command::new(PROGRAM_PATH)
+            Command::new(program("pgbouncer"))
         };
         command.arg("-q").arg(&file);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let process = Process(spawn(command));
+        let process = Process::silent(command);
         let address = format!("127.0.0.1:{port}");
         wait_until("the pooler accepts connections", async || {
             TcpStream::connect(&address).await.is_ok()
@@ -84,7 +75,6 @@ impl PgBouncer {
     }
 
     /// Returns the address of the database through the pooler, in the form of the setting `store`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -5,12 +5,15 @@ use std::{
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
     sync::{
-        Arc, LazyLock, Mutex,
+        Arc, LazyLock,
         atomic::{AtomicU32, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
+
+use crate::Finished;
 
 const START_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
 /// Statements that create the tables, as a server does.
@@ -37,19 +40,11 @@ pub struct Authorities(TempDir);
 
 impl Postgres {
     /// Starts a server.
-    ///
-    /// # Panics
-    /// If PostgreSQL is not installed.
-    #[must_use]
     pub fn start() -> Arc<Self> {
         Self::run(Command::new(START_SCRIPT))
     }
 
     /// Starts a server that also accepts TLS connections.
-    ///
-    /// # Panics
-    /// If PostgreSQL or `openssl` is not installed.
-    #[must_use]
     pub fn start_with_tls() -> (Arc<Self>, Authorities) {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = Command::new(START_SCRIPT);
@@ -78,7 +73,6 @@ impl Postgres {
     }
 
     /// Returns the server shared by tests that do not stop it.
-    #[must_use]
     pub fn shared() -> Arc<Self> {
         static SHARED_POSTGRES: LazyLock<Arc<Postgres>> = LazyLock::new(Postgres::start);
         SHARED_POSTGRES.clone()
@@ -86,31 +80,22 @@ impl Postgres {
 
     /// Ends the server without a shutdown, as a crash would, and starts it again. Returns when it
     /// accepts connections.
-    ///
-    /// # Panics
-    /// If it does not come back.
     pub fn restart(&self) {
         self.order("restart", "restarted");
     }
 
     /// Suspends all processes of the server: connections stay open, and no query gets a response.
-    ///
-    /// # Panics
-    /// If the processes cannot be suspended.
     pub fn freeze(&self) {
         self.order("freeze", "freeze");
     }
 
     /// Resumes the processes.
-    ///
-    /// # Panics
-    /// If the processes cannot be resumed.
     pub fn thaw(&self) {
         self.order("thaw", "thaw");
     }
 
     fn order(&self, what: &str, done: &str) {
-        let mut keeper = self.keeper.lock().expect("no panic holds it");
+        let mut keeper = self.keeper.lock();
         let (child, output) = &mut *keeper;
         writeln!(child.stdin.as_mut().expect("its input is a pipe"), "{what}")
             .expect("the keeper listens");
@@ -120,7 +105,6 @@ impl Postgres {
     }
 
     /// Returns the folder that holds all files of the server.
-    #[must_use]
     pub fn folder(&self) -> PathBuf {
         let (_, folder) = self.url.split_once('@').expect("the address has a user");
         PathBuf::from(folder.replace("%2F", "/"))
@@ -128,7 +112,6 @@ impl Postgres {
 
     /// Creates a database of the shared server that has all tables and no records. Copying them takes
     /// less time than the first start of a server, which creates each of them.
-    #[must_use]
     pub fn database_with_tables() -> Database {
         static DATABASE_WITH_TABLES: LazyLock<Database> = LazyLock::new(|| {
             let database = Postgres::shared().database(None);
@@ -139,7 +122,6 @@ impl Postgres {
     }
 
     /// Creates an empty database, or a copy of one without connections.
-    #[must_use]
     pub fn database(self: &Arc<Self>, like: Option<&Database>) -> Database {
         static NEXT_DATABASE_NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}", NEXT_DATABASE_NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -171,42 +153,29 @@ fn psql() -> Command {
 
 /// Runs statements in a database and returns the rows, with values separated by `|`.
 fn say(url: &str, statements: &str) -> Vec<String> {
-    let said = psql()
-        .args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements])
-        .output();
-    let said = said.expect("`psql` can be run");
-    assert!(
-        said.status.success(),
-        "{statements}: {}",
-        String::from_utf8_lossy(&said.stderr)
-    );
-    String::from_utf8_lossy(&said.stdout)
-        .lines()
-        .map(str::to_owned)
-        .collect()
+    let mut command = psql();
+    command.args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements]);
+    let rows = Finished::run(command).succeeded();
+    rows.lines().map(str::to_owned).collect()
 }
 
 impl Database {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the folder with the socket and all files of its server.
-    #[must_use]
     pub fn server_folder(&self) -> PathBuf {
         self.server.folder()
     }
 
     /// Returns the address in the form of the setting `store`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("{}/{}", self.server.url, self.name)
     }
 
     /// Creates a superuser for one purpose and returns the address for it and its name, so that the
     /// database can attribute changes to it.
-    #[must_use]
     pub fn url_of_new_superuser(&self) -> (String, String) {
         let user = format!("user_{}", crate::unique(8));
         self.say(&format!("create role {user} superuser login"));
@@ -217,16 +186,12 @@ impl Database {
     }
 
     /// Runs statements in the database and returns the rows, with values separated by `|`.
-    ///
-    /// # Panics
-    /// If the server refuses a statement.
     pub fn say(&self, statements: &str) -> Vec<String> {
         say(&self.url(), statements)
     }
 
     /// Returns every row of every table as text, one per line, or `None` if the server does not
     /// respond.
-    #[must_use]
     pub fn rows(&self) -> Option<Vec<u8>> {
         const SELECT_ALL_ROWS: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
         let mut client = psql();
@@ -249,10 +214,6 @@ impl Database {
     }
 
     /// Returns the output of `pg_dump`.
-    ///
-    /// # Panics
-    /// If `pg_dump` fails.
-    #[must_use]
     pub fn dump(&self) -> Vec<u8> {
         let said = Command::new("pg_dump")
             .arg(self.url())
@@ -267,7 +228,6 @@ impl Database {
     }
 
     /// Copies the database, which must have no connections meanwhile.
-    #[must_use]
     pub fn copy(&self) -> Self {
         self.server.database(Some(self))
     }
@@ -275,13 +235,11 @@ impl Database {
 
 impl Authorities {
     /// Returns the file of the certificate authority that signed the server's certificate.
-    #[must_use]
     pub fn right(&self) -> String {
         self.0.path().join("root.crt").display().to_string()
     }
 
     /// Returns the file of another certificate authority.
-    #[must_use]
     pub fn wrong(&self) -> String {
         self.0.path().join("other.crt").display().to_string()
     }

@@ -1,19 +1,15 @@
 //! A certified identity provider in a process of its own: OpenID Connect with registration, code
 //! challenges, rotation and revocation.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    process::{Command, Stdio},
-    sync::Mutex,
-};
+use std::{collections::BTreeMap, process::Command};
 
-use reqwest::{Method, Url, header};
-use tempfile::NamedTempFile;
+use parking_lot::Mutex;
+use reqwest::{Method, header};
 
 use crate::{
-    client::plain_http,
-    host::{Process, read, spawn},
+    client::{RawResponse, http},
+    fetched,
+    process::{Process, read, tests},
     wait_until,
 };
 
@@ -32,38 +28,15 @@ pub struct IdentityProvider {
     _process: Process,
 }
 
-/// A response of the provider.
-struct Page {
-    status: u16,
-    location: Option<String>,
-    text: String,
-}
-
 impl IdentityProvider {
     /// Starts a provider without clients and users.
     pub async fn start() -> Self {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let parts = tests.join("../target/parts/node");
-        assert!(
-            parts.is_dir(),
-            "the identity provider is missing: `tests/setup` fetches it"
-        );
-        let output = NamedTempFile::new().expect("a temporary file can be made");
         let mut command = Command::new("node");
         command
-            .arg(tests.join("node/provider.mjs"))
-            .arg(&parts)
-            .arg(ISSUER_URL)
-            .stdin(Stdio::null());
-        command
-            .stdout(
-                output
-                    .as_file()
-                    .try_clone()
-                    .expect("a file can be opened twice"),
-            )
-            .stderr(Stdio::null());
-        let process = Process(spawn(command));
+            .arg(tests("node/provider.mjs"))
+            .arg(fetched("parts/node"))
+            .arg(ISSUER_URL);
+        let (process, output) = Process::logged(command);
         let listens = || {
             read(&output)
                 .lines()
@@ -84,34 +57,27 @@ impl IdentityProvider {
 
     /// Passes through the pages as a user who signs in as `person` and agrees. Returns the address
     /// to which the browser is redirected at the end.
-    ///
-    /// # Panics
-    /// If the pages do not lead to a redirect.
     pub async fn sign_in_and_consent(&self, url: &str, person: &str) -> String {
         let mut page = self.browse(Method::GET, url, None).await;
         for _ in 0..MAX_PAGES {
-            page = match page.location {
-                Some(to) if to.starts_with(ISSUER_URL) => self.browse(Method::GET, &to, None).await,
-                Some(to) if to.starts_with('/') => {
-                    self.browse(Method::GET, &format!("{ISSUER_URL}{to}"), None)
-                        .await
-                }
-                Some(to) => return to,
-                None => {
-                    assert_eq!(page.status, 200, "{}", page.text);
-                    let value = |before: &str| {
-                        page.text
-                            .split_once(before)?
-                            .1
-                            .split_once('"')
-                            .map(|(value, _)| value)
-                    };
-                    let to = value("action=\"").expect("the page has a form").to_owned();
-                    let prompt =
-                        value("name=\"prompt\" value=\"").expect("the form says what it asks");
-                    let form = format!("prompt={prompt}&login={person}&password=any");
-                    self.browse(Method::POST, &to, Some(form)).await
-                }
+            let (to, text) = (page.header("location"), page.text());
+            page = if to.starts_with(ISSUER_URL) {
+                self.browse(Method::GET, to, None).await
+            } else if to.starts_with('/') {
+                let to = format!("{ISSUER_URL}{to}");
+                self.browse(Method::GET, &to, None).await
+            } else if !to.is_empty() {
+                return to.to_owned();
+            } else {
+                assert_eq!(page.status, 200, "{text}");
+                let value = |before: &str| {
+                    let (_, rest) = text.split_once(before)?;
+                    rest.split_once('"').map(|(value, _)| value)
+                };
+                let to = value("action=\"").expect("the page has a form");
+                let prompt = value("name=\"prompt\" value=\"").expect("the form says what it asks");
+                let form = format!("prompt={prompt}&login={person}&password=any");
+                self.browse(Method::POST, to, Some(form)).await
             };
         }
         panic!("{url} leads through more than {MAX_PAGES} pages");
@@ -122,76 +88,43 @@ impl IdentityProvider {
         let request = http()
             .get(format!("{}/me", self.origin))
             .bearer_auth(access_token);
-        let answer = request.send().await.expect("the provider answers");
-        let known: serde_json::Value = answer.json().await.unwrap_or_default();
+        let answer = RawResponse::receive(request).await;
+        let known: serde_json::Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
         known["sub"].as_str().map(str::to_owned)
     }
 
     /// Expires an access token. Its refresh token stays valid.
-    ///
-    /// # Panics
-    /// If the provider does not know the token.
     pub async fn end(&self, access_token: &str) {
-        let answer = http()
-            .get(format!("{}/end/{access_token}", self.origin))
-            .send()
-            .await;
-        assert_eq!(answer.expect("the provider answers").status(), 200);
+        let request = http().get(format!("{}/end/{access_token}", self.origin));
+        assert_eq!(RawResponse::receive(request).await.status, 200);
     }
 
-    async fn browse(&self, method: Method, url: &str, form: Option<String>) -> Page {
-        let own = Url::parse(url).expect("an address of the provider");
-        assert!(
-            url.starts_with(ISSUER_URL),
-            "{url} is none of the provider's"
-        );
-        let query = own
-            .query()
-            .map(|query| format!("?{query}"))
-            .unwrap_or_default();
-        let mut request = http().request(method, format!("{}{}{query}", self.origin, own.path()));
-        let cookies: Vec<_> = self
-            .cookies
-            .lock()
-            .expect("no panic holds it")
-            .iter()
-            .map(|(n, v)| format!("{n}={v}"))
-            .collect();
+    async fn browse(&self, method: Method, url: &str, form: Option<String>) -> RawResponse {
+        let own = url.strip_prefix(ISSUER_URL);
+        let own = own.unwrap_or_else(|| panic!("{url} is none of the provider's"));
+        let mut request = http().request(method, format!("{}{own}", self.origin));
+        let cookies: Vec<_> = {
+            let cookies = self.cookies.lock();
+            let pairs = cookies.iter();
+            pairs
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect()
+        };
         request = request.header(header::COOKIE, cookies.join("; "));
         if let Some(form) = form {
             request = request
                 .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .body(form);
         }
-        let answer = request.send().await.expect("the provider answers");
-        for cookie in answer.headers().get_all(header::SET_COOKIE) {
-            let pair = cookie
-                .to_str()
-                .unwrap_or_default()
-                .split(';')
-                .next()
-                .unwrap_or_default();
+        let page = RawResponse::receive(request).await;
+        for cookie in page.headers.get_all(header::SET_COOKIE) {
+            let cookie = cookie.to_str().unwrap_or_default();
+            let pair = cookie.split(';').next().unwrap_or_default();
             if let Some((name, value)) = pair.split_once('=') {
-                self.cookies
-                    .lock()
-                    .expect("no panic holds it")
-                    .insert(name.to_owned(), value.to_owned());
+                let mut cookies = self.cookies.lock();
+                cookies.insert(name.to_owned(), value.to_owned());
             }
         }
-        let location = answer
-            .headers()
-            .get(header::LOCATION)
-            .and_then(|to| to.to_str().ok())
-            .map(str::to_owned);
-        Page {
-            status: answer.status().as_u16(),
-            location,
-            text: answer.text().await.unwrap_or_default(),
-        }
+        page
     }
-}
-
-fn http() -> reqwest::Client {
-    let client = plain_http().redirect(reqwest::redirect::Policy::none());
-    client.build().expect("a client can be made")
 }

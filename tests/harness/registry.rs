@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use serde_json::Value;
@@ -11,14 +11,12 @@ use tempfile::TempDir;
 
 use crate::{
     Client,
-    client::plain_http,
+    client::{RawResponse, http},
     free_port,
-    host::{Process, spawn},
+    process::{Process, program},
     wait_until,
 };
 
-/// Name of the program in Debian.
-const PROGRAM_NAME: &str = "docker-registry";
 /// User name of a registry that requires authentication.
 pub const REGISTRY_USER: &str = "author";
 /// Password of that user. The registry stores it hashed with bcrypt.
@@ -55,20 +53,15 @@ impl Registry {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
         write("settings.yml", &settings).expect("the folder can be written");
         write("passwords", HTPASSWD_FILE).expect("the folder can be written");
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("docker-registry"));
         command
             .args(["serve", "settings.yml"])
             .current_dir(folder.path())
             .env_clear();
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let process = Process(spawn(command));
         let registry = Self {
             host,
             folder,
-            _process: process,
+            _process: Process::silent(command),
         };
         let client = Client::new(&format!("http://{}", registry.host), None);
         wait_until("the registry answers", || async {
@@ -80,43 +73,21 @@ impl Registry {
 
     /// Puts a manifest under a tag directly, without the checks of a client.
     pub async fn put_manifest(&self, repository: &str, tag: &str, manifest: &Value) {
-        let request = http().put(format!(
-            "http://{}/v2/{repository}/manifests/{tag}",
-            self.host
-        ));
-        let request = request.header("content-type", "application/vnd.oci.image.manifest.v1+json");
-        let answer = request
-            .body(manifest.to_string())
-            .send()
-            .await
-            .expect("the registry answers");
-        assert_eq!(answer.status(), 201, "{manifest}");
+        let url = format!("http://{}/v2/{repository}/manifests/{tag}", self.host);
+        let media_type = "application/vnd.oci.image.manifest.v1+json";
+        let request = http().put(url).header("content-type", media_type);
+        let answer = RawResponse::receive(request.body(manifest.to_string())).await;
+        assert_eq!(answer.status, 201, "{manifest}");
     }
 
     /// Puts a blob and returns its digest.
-    ///
-    /// # Panics
-    /// If the registry refuses the blob.
     pub async fn put_blob(&self, repository: &str, bytes: Vec<u8>) -> String {
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
-        let begun = http()
-            .post(format!(
-                "http://{}/v2/{repository}/blobs/uploads/",
-                self.host
-            ))
-            .send()
-            .await;
-        let begun = begun.expect("the registry answers");
-        let place = begun.headers()["location"]
-            .to_str()
-            .expect("an address is text");
-        let sent = http()
-            .put(place)
-            .query(&[("digest", &digest)])
-            .body(bytes)
-            .send()
-            .await;
-        assert_eq!(sent.expect("the registry answers").status(), 201);
+        let uploads = format!("http://{}/v2/{repository}/blobs/uploads/", self.host);
+        let begun = RawResponse::receive(http().post(uploads)).await;
+        let upload = http().put(begun.header("location"));
+        let sent = upload.query(&[("digest", &digest)]).body(bytes);
+        assert_eq!(RawResponse::receive(sent).await.status, 201);
         digest
     }
 
@@ -131,18 +102,4 @@ impl Registry {
         assert!(path.is_file(), "the registry has no {digest}");
         path
     }
-}
-
-fn http() -> reqwest::Client {
-    plain_http().build().expect("a client can be made")
-}
-
-fn program() -> PathBuf {
-    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/usr/bin");
-    let folders = [unpacked, "/usr/bin".into(), "/usr/local/bin".into()];
-    let found = folders
-        .into_iter()
-        .map(|folder| folder.join(PROGRAM_NAME))
-        .find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("{PROGRAM_NAME} is missing: `tests/setup` fetches it"))
 }

@@ -7,8 +7,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    process::Command,
-    sync::{Arc, Mutex, MutexGuard},
+    path::Path,
+    sync::Arc,
 };
 
 use axum::{
@@ -17,20 +17,32 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::{Mutex, MutexGuard};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
+use url::form_urlencoded;
 
 use crate::{
-    client::plain_http,
+    client::{RawResponse, http},
     fake_app::{FAKE_APP_HOSTS, ReceivedRequest},
-    marked, unique,
+    marked,
+    tls::openssl,
+    unique,
 };
 
 /// Consumer key of the project at providers.
 const CONSUMER_KEY: &str = "consumer-1";
 /// Consumer secret, with characters that encodings change.
 pub const CONSUMER_SECRET: &str = marked!("consumer&secret+");
+
+/// Bytes that are percent-encoded (RFC 5849, section 3.6).
+const RESERVED_BYTES: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// An OAuth 1.0 provider. Clones share its state.
 #[derive(Debug, Clone)]
@@ -108,30 +120,17 @@ impl Provider {
     }
 
     /// Opens an address of the provider as a browser does, and returns the redirect target.
-    ///
-    /// # Panics
-    /// If the address does not belong to the provider, or the response is not a redirect.
     pub async fn visit(&self, url: &str) -> String {
-        let own = url
-            .strip_prefix(&self.url())
-            .unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let client = plain_http()
-            .redirect(reqwest::redirect::Policy::none())
-            .build();
-        let request = client
-            .expect("a client can be made")
-            .get(format!("{}/oauth1/{}{own}", self.origin, self.tag));
-        let answer = request.send().await.expect("the application answers");
-        let location = answer
-            .headers()
-            .get(header::LOCATION)
-            .and_then(|to| to.to_str().ok())
-            .map(str::to_owned);
-        location.unwrap_or_else(|| panic!("{url} answered {}", answer.status()))
+        let own = url.strip_prefix(&self.url());
+        let own = own.unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
+        let request = http().get(format!("{}/oauth1/{}{own}", self.origin, self.tag));
+        let page = RawResponse::receive(request).await;
+        assert!(page.status == 302, "{url} answered {}", page.text());
+        page.header("location").to_owned()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic holds it")
+        self.state.lock()
     }
 
     /// Responds to a request below `/oauth1/{tag}/`.
@@ -141,16 +140,17 @@ impl Provider {
             "request" => state.request(seen),
             "authorize" => state.authorize(seen),
             "token" => state.token(seen),
-            "api" => match state.signed(seen, |state, token| state.accounts.get(token).cloned()) {
-                Ok(_) => json!({ "path": seen.path, "query": seen.query })
-                    .to_string()
-                    .into_response(),
-                Err(why) => (
-                    StatusCode::UNAUTHORIZED,
-                    json!({ "error": why }).to_string(),
-                )
-                    .into_response(),
-            },
+            "api" => {
+                let secret = |state: &State, token: &str| state.accounts.get(token).cloned();
+                let (status, body) = match state.signed(seen, secret) {
+                    Ok(_) => (
+                        StatusCode::OK,
+                        json!({ "path": seen.path, "query": seen.query }),
+                    ),
+                    Err(why) => (StatusCode::UNAUTHORIZED, json!({ "error": why })),
+                };
+                (status, body.to_string()).into_response()
+            }
             _ => StatusCode::NOT_FOUND.into_response(),
         }
     }
@@ -269,33 +269,17 @@ impl State {
 }
 
 /// Creates a new RSA private key in PEM (PKCS#8).
-///
-/// # Panics
-/// If `openssl` is not installed.
 pub fn private_key(bits: u32) -> String {
-    String::from_utf8(openssl(&["genrsa", &bits.to_string()])).expect("PEM is text")
+    let key = openssl(Path::new("/"), &format!("genrsa {bits}"));
+    String::from_utf8(key).expect("PEM is text")
 }
 
 /// Returns the public key of a private key in PEM, as DER (RFC 8017).
 pub(crate) fn public_key(pem: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("key");
-    std::fs::write(&file, pem).expect("a file can be written");
-    let file = file.display().to_string();
-    openssl(&["rsa", "-in", &file, "-RSAPublicKey_out", "-outform", "DER"])
-}
-
-fn openssl(arguments: &[&str]) -> Vec<u8> {
-    let made = Command::new("openssl")
-        .args(arguments)
-        .output()
-        .expect("`openssl` can be run");
-    assert!(
-        made.status.success(),
-        "{}",
-        String::from_utf8_lossy(&made.stderr)
-    );
-    made.stdout
+    std::fs::write(folder.path().join("key"), pem).expect("a file can be written");
+    let arguments = "rsa -in key -RSAPublicKey_out -outform DER";
+    openssl(folder.path(), arguments)
 }
 
 fn oauth1_error(why: &str) -> Response {
@@ -307,8 +291,8 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
     let pairs = header.strip_prefix("OAuth ")?.split(", ").map(|pair| {
         let (name, value) = pair.split_once('=')?;
         Some((
-            decoded(name, false),
-            decoded(value.strip_prefix('"')?.strip_suffix('"')?, false),
+            decoded(name),
+            decoded(value.strip_prefix('"')?.strip_suffix('"')?),
         ))
     });
     pairs.collect()
@@ -317,35 +301,22 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
 /// Builds the signature base string (RFC 5849, section 3.4.1) for the address to which the caller
 /// sent the request.
 fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> String {
-    let own = protocol
-        .iter()
-        .filter(|(name, _)| !["realm", "oauth_signature"].contains(&name.as_str()));
-    let mut all: Vec<(String, String)> = own
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    all.extend(pairs(&seen.query));
-    if seen
-        .header("content-type")
-        .starts_with("application/x-www-form-urlencoded")
-    {
+    let mut all = pairs(&seen.query);
+    let media_type = seen.header("content-type");
+    if media_type.starts_with("application/x-www-form-urlencoded") {
         all.extend(pairs(&String::from_utf8_lossy(&seen.body)));
     }
-    let mut all: Vec<_> = all
-        .iter()
-        .map(|(name, value)| (encoded(name), encoded(value)))
-        .collect();
+    let mut own = protocol.clone();
+    own.retain(|name, _| !["realm", "oauth_signature"].contains(&name.as_str()));
+    all.extend(own);
+    let encode = |(name, value): &(String, String)| (encoded(name), encoded(value));
+    let mut all: Vec<_> = all.iter().map(encode).collect();
     all.sort();
-    let all: Vec<_> = all
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let parameters = all.iter().map(|(name, value)| format!("{name}={value}"));
+    let parameters = parameters.collect::<Vec<_>>().join("&");
     let address = format!("https://{}{}", FAKE_APP_HOSTS[0], seen.path);
-    format!(
-        "{}&{}&{}",
-        seen.method,
-        encoded(&address),
-        encoded(&all.join("&"))
-    )
+    let (address, parameters) = (encoded(&address), encoded(&parameters));
+    format!("{}&{address}&{parameters}", seen.method)
 }
 
 /// Returns true if a request for `https://api.example.com` carries the signature of this key (AWS
@@ -353,51 +324,30 @@ fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> S
 pub fn is_signed_by_aws_key(seen: &ReceivedRequest, secret: &str) -> bool {
     let header = seen.header("authorization");
     let part = |name: &str| {
-        header
-            .split([' ', ','])
-            .find_map(|part| part.strip_prefix(name))
-            .unwrap_or_default()
+        let mut parts = header.split([' ', ',']);
+        let found = parts.find_map(|part| part.strip_prefix(name));
+        found.unwrap_or_default()
     };
-    let names = part("SignedHeaders=");
-    let signature = part("Signature=");
-    let scope = part("Credential=")
-        .split_once('/')
-        .map_or("", |(_, scope)| scope);
-    let value = |name: &str| {
-        if name == "host" {
-            FAKE_APP_HOSTS[0]
-        } else {
-            seen.header(name)
-        }
-    };
-    let lines: String = names
-        .split(';')
-        .map(|name| format!("{name}:{}\n", value(name).trim()))
-        .collect();
+    let (names, signature) = (part("SignedHeaders="), part("Signature="));
+    let credential = part("Credential=").split_once('/');
+    let scope = credential.map_or("", |(_, scope)| scope);
+    let lines = names.split(';').map(|name| match name {
+        "host" => format!("host:{}\n", FAKE_APP_HOSTS[0]),
+        _ => format!("{name}:{}\n", seen.header(name).trim()),
+    });
+    let lines: String = lines.collect();
     let path: Vec<_> = seen.path.split('/').map(encoded).collect();
-    let mut query: Vec<_> = seen
-        .query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .collect();
+    let pairs = seen.query.split('&').filter(|pair| !pair.is_empty());
+    let mut query: Vec<_> = pairs.collect();
     query.sort_unstable();
-    let body = hex::encode(Sha256::digest(&seen.body));
-    let canonical = format!(
-        "{}\n{}\n{}\n{lines}\n{names}\n{body}",
-        seen.method,
-        path.join("/"),
-        query.join("&")
-    );
-    let digest = hex::encode(Sha256::digest(canonical));
-    let text = format!(
-        "AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}",
-        seen.header("x-amz-date")
-    );
-    let key = scope
-        .split('/')
-        .fold(format!("AWS4{secret}").into_bytes(), |key, part| {
-            mac::<Hmac<Sha256>>(&key, part)
-        });
+    let (path, query, body) = (path.join("/"), query.join("&"), sha256(&seen.body));
+    let method = &seen.method;
+    let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{body}");
+    let (date, digest) = (seen.header("x-amz-date"), sha256(canonical.as_bytes()));
+    let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}");
+    let first = format!("AWS4{secret}").into_bytes();
+    let next = |key: Vec<u8>, part: &str| mac::<Hmac<Sha256>>(&key, part);
+    let key = scope.split('/').fold(first, next);
     !signature.is_empty() && hex::encode(mac::<Hmac<Sha256>>(&key, &text)) == signature
 }
 
@@ -418,42 +368,14 @@ fn mac<M: Mac + KeyInit>(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 fn pairs(query: &str) -> Vec<(String, String)> {
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    pairs
-        .map(|(name, value)| (decoded(name, true), decoded(value, true)))
-        .collect()
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.into_owned().collect()
 }
 
-/// Percent-encodes a string (RFC 5849, section 3.6).
 fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+    utf8_percent_encode(text, RESERVED_BYTES).to_string()
 }
 
-fn decoded(text: &str, is_form: bool) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        let escaped = tail
-            .get(..2)
-            .filter(|_| *byte == b'%')
-            .and_then(|digits| hex::decode(digits).ok());
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-        let plain = if is_form && *byte == b'+' {
-            b' '
-        } else {
-            *byte
-        };
-        bytes.extend(escaped.unwrap_or_else(|| vec![plain]));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

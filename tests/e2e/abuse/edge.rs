@@ -389,11 +389,7 @@ async fn unread_answer_ends_its_connection() {
 async fn guesses_do_not_lock_out_a_valid_key() {
     let host = Setup::new().with("limits.failed_auth", "5").start().await;
     let (project, slug) = (host.new_project().await, given::slug());
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
     let made = project.post("/auth_configs", &config).await.expect(201);

@@ -374,10 +374,7 @@ async fn upload(project: &Client, slug: &str, name: u8, bytes: usize) -> (Answer
         .exchange(Method::PUT, files::url(&asked), &[], bytes)
         .await;
     if put.status != 200 {
-        assert!(
-            String::from_utf8_lossy(&put.bytes).contains("File_QuotaExceeded"),
-            "{put:?}"
-        );
+        assert!(put.text().contains("File_QuotaExceeded"), "{put:?}");
     }
     (asked, put.status)
 }
@@ -547,20 +544,8 @@ async fn short_secrets_are_masked_whole() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     for (secret, shown) in [("1234567", "REDACTED"), ("12345678", "1234...")] {
-        let made = project
-            .post(
-                "/connected_accounts",
-                &given::account(&config, secret, secret),
-            )
-            .await
-            .expect(201);
-        let read = project
-            .get(&format!(
-                "/connected_accounts/{}",
-                made["id"].as_str().unwrap()
-            ))
-            .await
-            .expect(200);
+        let made = given::made_account(&project, &config, secret, secret).await;
+        let read = project.account(made["id"].as_str().unwrap()).await;
         assert_eq!(read["state"]["val"]["api_key"], Value::from(shown));
     }
 }

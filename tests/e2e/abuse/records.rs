@@ -35,16 +35,6 @@ async fn keyed(host: &Host) -> String {
     manifest["slug"].as_str().unwrap().to_owned()
 }
 
-/// Creates an auth config for a toolkit that requires an API key and returns its id.
-async fn auth_config(project: &Client, slug: &str) -> String {
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
 /// Creates an account with a key and returns its id.
 async fn account(project: &Client, config: &str, user: &str) -> String {
     let made = project
@@ -61,7 +51,7 @@ async fn account(project: &Client, config: &str, user: &str) -> String {
 async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
     let project = &clients[0];
     let client = |writer: usize| &clients[writer % clients.len()];
-    let config = auth_config(project, slug).await;
+    let config = project.auth_config(slug, "API_KEY", json!({})).await;
     let id = account(project, &config, "default").await;
     let (config, id) = (
         format!("/auth_configs/{config}"),
@@ -215,7 +205,9 @@ async fn publications_on_two_servers_are_judged_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_are_made_while_their_auth_config_changes() {
     let project = Host::shared().await.new_project().await;
-    let config = auth_config(&project, given::keyed().await).await;
+    let config = project
+        .auth_config(given::keyed().await, "API_KEY", json!({}))
+        .await;
     let path = format!("/auth_configs/{config}");
     let create = async |user: usize| {
         let body = given::account(&config, &format!("user-{user}"), &harness::secret());
@@ -248,17 +240,11 @@ async fn account_without_its_auth_config_is_passed_over() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let (older, newer) = (
-        auth_config(&project, slug).await,
-        auth_config(&project, slug).await,
+        project.auth_config(slug, "API_KEY", json!({})).await,
+        project.auth_config(slug, "API_KEY", json!({})).await,
     );
     let kept = harness::secret();
-    project
-        .post(
-            "/connected_accounts",
-            &given::account(&older, "default", &kept),
-        )
-        .await
-        .expect(201);
+    given::made_account(&project, &older, "default", &kept).await;
     for _ in 0..3 {
         account(&project, &newer, "default").await;
     }
@@ -331,7 +317,7 @@ async fn lists_miss_nothing_while_records_are_deleted() {
             .await
             .expect(200);
     };
-    let config = auth_config(&project, &slug).await;
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     for query in ["?", "?order_by=updated_at&", "?order_direction=asc&"] {
         let before = project.get("/connected_accounts").await.expect(200)["total_items"]
             .as_u64()
@@ -350,7 +336,7 @@ async fn lists_miss_nothing_while_records_are_deleted() {
         assert_eq!(read, LISTED_RECORDS, "{query}");
     }
     for _ in 1..LISTED_RECORDS {
-        auth_config(&project, &slug).await;
+        project.auth_config(&slug, "API_KEY", json!({})).await;
     }
     let delete = async |item: &Value| by_id(&project, "/auth_configs", &item["id"]).await;
     assert_eq!(
@@ -378,7 +364,9 @@ async fn lists_miss_nothing_while_records_are_deleted() {
 #[tokio::test]
 async fn cursors_that_count_pages_are_still_read() {
     let project = Host::shared().await.new_project().await;
-    let config = auth_config(&project, given::keyed().await).await;
+    let config = project
+        .auth_config(given::keyed().await, "API_KEY", json!({}))
+        .await;
     let mut made = Vec::new();
     for user in ["a", "b", "c"] {
         made.insert(0, account(&project, &config, user).await);
@@ -453,7 +441,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         oauth.connect(project).await;
     }
     let slug = keyed(&host).await;
-    let config = auth_config(&project, &slug).await;
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     // A previously deleted record also holds secrets.
     let gone = account(&project, &config, "gone").await;
     project
@@ -471,10 +459,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         .unwrap()
         .to_owned();
     let begun = own.begin(&project, "https://app.example/done").await;
-    let back = own
-        .issuer
-        .visit(begun["redirect_url"].as_str().unwrap())
-        .await;
+    let back = own.visit(&begun).await;
     let (asked, bytes) = (
         files::ask(&project, &slug, b"bytes", json!({}))
             .await
@@ -499,10 +484,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         "create function cut_off() returns trigger language plpgsql as $$ begin raise exception 'cut off'; end $$; \
          create trigger cut_off before delete on credentials for each row execute function cut_off();",
     );
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
+    host.delete_project(&id).await;
     project.get("/connected_accounts").await.expect(401);
     let granted = own.issuer.granted("authorization_code");
     assert_eq!(given::open(&project, &link).await.status, 400);
@@ -554,10 +536,7 @@ async fn deleted_project_leaves_no_record() {
     oauth.connect(&project).await;
     oauth.begin(&project, "https://app.example/done").await;
     assert!(secrets_of(host.setup().database(), &id) > 5);
-    host.as_org()
-        .delete(&format!("/org/owner/project/{id}"))
-        .await
-        .expect(200);
+    host.delete_project(&id).await;
     assert_eq!(
         secrets_of(host.setup().database(), &id),
         0,

@@ -4,10 +4,7 @@ use harness::{Client, Guest, Host, Postgres, guest, unique, wait_until};
 use serde_json::{Value, json};
 
 use super::{Given, execute, recipe, seen};
-use crate::{
-    given,
-    tool_router_sessions::{connect, create},
-};
+use crate::{given, tool_router_sessions::create};
 
 /// A polling trigger of `amy` whose instances report one event each.
 struct Trigger {
@@ -25,7 +22,7 @@ impl Trigger {
         host.publish(Guest::poll().component(), &manifest).await;
         let slug = trigger["slug"].as_str().unwrap();
         Self {
-            account: connect(project, &toolkit, "amy").await,
+            account: project.connect_with_key(&toolkit, "amy").await,
             project: project.clone(),
             path: format!("/trigger_instances/{slug}/upsert"),
         }
@@ -125,8 +122,8 @@ async fn session_stores_only_steps_it_may_run() {
     let host = Host::shared().await;
     let given = Given::new(host).await;
     let toolkit = given.change.split('_').next().unwrap().to_lowercase();
-    let pinned = connect(&given.project, &toolkit, "amy").await;
-    let other = connect(&given.project, &toolkit, "amy").await;
+    let pinned = given.project.connect_with_key(&toolkit, "amy").await;
+    let other = given.project.connect_with_key(&toolkit, "amy").await;
     let session = async |mut config: Value| {
         config["user_id"] = json!("amy");
         create(&given.project, config).await

@@ -68,7 +68,6 @@ async fn deleted_project_leaves_no_recipe() {
     let counts = || tables.map(count);
     assert_eq!(counts(), ["1"; 4]);
     assert_eq!(count("recipe_plans"), "0", "an ended run keeps no plan");
-    let path = format!("/org/owner/project/{id}");
-    host.as_org().delete(&path).await.expect(200);
+    host.delete_project(&id).await;
     wait_until("the recipe is erased", async || counts() == ["0"; 4]).await;
 }
