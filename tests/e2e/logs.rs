@@ -1,6 +1,6 @@
 //! The execution log.
 
-use harness::{Host, guest, host::Setup, wait_until};
+use harness::{Host, guest};
 use serde_json::{Value, json};
 
 use crate::given;

@@ -599,7 +599,7 @@ async fn refresh_beyond_the_granted_scope_is_refused() {
     };
     assert_refused(&refresh("mcp admin").await, "invalid_scope");
     let granted = refresh("mcp").await;
-    assert_eq!(granted.status, 200, "{}", text(&granted));
+    assert_eq!(granted.status, 200, "{}", granted.text());
 }
 
 #[tokio::test]

@@ -10,9 +10,7 @@ use std::{
     sync::Mutex,
 };
 
-use harness::{
-    Client, Finished, beside, free_port, host::Setup, listed_commands, wait_until,
-};
+use harness::{Client, Finished, beside, free_port, host::Setup, listed_commands, wait_until};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 

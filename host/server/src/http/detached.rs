@@ -1,7 +1,7 @@
 //! Work in tasks of its own, so that it completes even if its client disconnects.
 
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::http::errors;
 

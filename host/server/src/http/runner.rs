@@ -141,8 +141,7 @@ impl OperationRunner {
     /// Answers a request once for its `Idempotency-Key`.
     async fn answer_once(&self, request: Request, deadline: Option<Instant>) -> Response {
         if idempotency::applies_to(&request) && !self.operation.ignores_idempotency_key {
-            let answer =
-                idempotency::answer(&self.server, request, deadline, |it| self.handle(it));
+            let answer = idempotency::answer(&self.server, request, deadline, |it| self.handle(it));
             return Box::pin(answer).await;
         }
         self.handle(request).await
