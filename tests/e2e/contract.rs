@@ -41,8 +41,8 @@ async fn the_committed_description_is_the_servers_own() {
 #[test]
 fn routes_and_description_list_the_same_operations() {
     let tables = [
-        include_str!("../../host/server/src/api/table.rs"),
-        include_str!("../../host/server/src/web/mod.rs"),
+        include_str!("../../host/api/src/table.rs"),
+        include_str!("../../host/web/src/lib.rs"),
     ];
     let mut served = BTreeMap::new();
     for row in tables

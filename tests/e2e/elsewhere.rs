@@ -65,7 +65,7 @@ async fn unsupported_operations_answer_501_with_a_hint() {
 
 #[test]
 fn every_501_operation_is_documented() {
-    let source = include_str!("../../host/server/src/api/compat/not_offered.rs");
+    let source = include_str!("../../host/api/src/compat/not_offered.rs");
     let entries = source.split("NotOffered { method: MethodFilter::").skip(1);
     let served: BTreeSet<_> = entries
         .map(|entry| {

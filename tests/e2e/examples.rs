@@ -349,7 +349,7 @@ fn every_member_and_parameter_is_described() {
     {
         find_undescribed(name, schema, &mut missing);
     }
-    let help = "write a doc comment, or a line in host/server/src/api/description/members.json";
+    let help = "write a doc comment, or a line in host/api/src/description/members.json";
     assert!(missing.is_empty(), "{missing:#?}: {help}");
 }
 
@@ -376,7 +376,7 @@ fn every_operation_has_an_example() {
         for parameter in operation.parameters("path").into_iter().chain(required) {
             assert!(
                 parameter["example"].is_string(),
-                "{}: {} has no example: add it to host/server/src/api/description/parameters.json",
+                "{}: {} has no example: add it to host/api/src/description/parameters.json",
                 operation.path,
                 parameter["name"]
             );
@@ -384,7 +384,7 @@ fn every_operation_has_an_example() {
         let content = &operation.described["requestBody"]["content"]["application/json"];
         assert!(
             operation.takes() != Takes::Json || content["example"].is_object(),
-            "{} has no example: add it to host/server/src/api/description/examples.json",
+            "{} has no example: add it to host/api/src/description/examples.json",
             operation.id()
         );
     }

@@ -10,7 +10,7 @@ mod work;
 
 use std::time::Duration;
 
-use crate::config::{self, Setting};
+use settings::Setting;
 
 const PAGE_INTRODUCTION: &str = "# Limits
 
@@ -107,7 +107,7 @@ fn amount(setting: &Setting) -> String {
 
 /// Returns the whole page.
 pub(crate) fn page() -> String {
-    let settings = config::all();
+    let settings = settings::all();
     let set = |name, key, past, test| setting_row(&settings, name, key, past, test);
     let groups = [
         ("Requests", rows::requests(&set)),

@@ -1,38 +1,33 @@
 //! The server and the operator's commands.
 
-mod api;
 mod commands;
-mod config;
 mod control;
 
-mod http;
 mod installed;
 mod limits;
-mod mcp;
 mod memory;
 mod metrics;
 mod open;
 mod router;
 mod telemetry;
 mod terminal;
-mod web;
 
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
 };
 
+use api::description;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use http::branding::Branding;
+use settings::{Config, Flags, Loaded, LogFormat};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    api::description,
     commands::{
         archive, command_line, doctor, events, health, help, keys, legacy, logs,
         mcp as mcp_command, members, oauth_apps, projects, serve, toolkits, verify,
     },
-    config::{Config, Flags, Loaded, LogFormat},
-    http::branding::Branding,
     open::Stop,
     terminal::Terminal,
 };
@@ -52,7 +47,7 @@ enum Command {
     /// Start the server
     ///
     /// The first start creates keys and a demo project.
-    #[command(after_long_help = config::help())]
+    #[command(after_long_help = settings::help())]
     Serve(serve::Args),
     /// Check the machine and the installation
     ///
@@ -142,7 +137,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
         sources,
         warnings,
         no_color,
-    } = config::load(&cli.flags)?;
+    } = settings::load(&cli.flags)?;
     start_logging(&config, no_color)?;
     for warning in warnings {
         tracing::warn!("{warning}");

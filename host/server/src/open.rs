@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use api::connected_accounts;
 use app::{
     App, Clock, Parts, Time,
     catalog::SchemaFile,
@@ -23,15 +24,12 @@ use app::{
     runs::log::Writer,
 };
 use sandbox::{Compiler, Sandbox};
+use settings::{Allocator, Config, MAX_BUSY_CALLS_PER_PROJECT, QUEUE_TIMEOUT};
 use store::{Blobs, Bucket, BucketError, Folder, Store};
 use workbench::Shell;
 
 use self::data_directory::{COMPILED_FOLDER, make_private};
-use crate::{
-    api::connected_accounts,
-    config::{Allocator, Config, MAX_BUSY_CALLS_PER_PROJECT, QUEUE_TIMEOUT},
-    memory::return_free_memory_now,
-};
+use crate::memory::return_free_memory_now;
 
 pub(crate) use self::{
     data_directory::{check_private, store_folder},

@@ -2,29 +2,23 @@
 
 use std::sync::Arc;
 
+use api::{compat::not_offered, description};
 use axum::{
     Extension, Router,
     routing::{MethodRouter, get, post},
 };
-
-use crate::{
-    api::{self, compat::not_offered, description},
-    http::{
-        Server,
-        operation::{Deadline, MaxBody, Operation},
-        path::API_PREFIXES,
-        routes::Routes,
-        row::Row,
-    },
-    mcp::{
-        self,
-        oauth::{
-            AUTHORIZE_PATH, ENDPOINTS_PATH, PAGE_SEGMENT, REGISTER_PATH, RESOURCE_METADATA_PATH,
-            REVOKE_PATH, SERVER_METADATA_PATH, TOKEN_PATH, metadata, register, token,
-        },
-    },
-    web::{self, consent, docs, files, health, home, link, logos, missing},
+use http::{
+    Server,
+    operation::{Deadline, MaxBody, Operation},
+    path::API_PREFIXES,
+    routes::Routes,
+    row::Row,
 };
+use mcp::oauth::{
+    AUTHORIZE_PATH, ENDPOINTS_PATH, PAGE_SEGMENT, REGISTER_PATH, RESOURCE_METADATA_PATH,
+    REVOKE_PATH, SERVER_METADATA_PATH, TOKEN_PATH, metadata, register, token,
+};
+use web::{consent, docs, files, health, home, link, logos, missing};
 
 /// Builds the router.
 pub(crate) fn router(server: Arc<Server>, mcp_state: Arc<mcp::State>) -> Router {

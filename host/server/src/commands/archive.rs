@@ -10,12 +10,12 @@ use anyhow::{Context, anyhow, bail};
 use app::core::vault::KeyFile;
 use app::lifecycle::archive::{self, ArchiveError, Counts, Lock, MIN_PASSPHRASE_CHARS, Unlock};
 use indicatif::{ProgressBar, ProgressStyle};
+use settings::Config;
 use tokio::net::UnixStream;
 use zeroize::Zeroizing;
 
 use crate::{
     commands::first_run,
-    config::Config,
     control::{self, ControlCommand},
     open::{self, Stop},
     terminal::Terminal,

@@ -1,10 +1,8 @@
 //! `toolhost config`: prints the settings in effect and where each comes from.
 
-use crate::{
-    config::{self, Config, Sources},
-    open::Stop,
-    terminal::Terminal,
-};
+use settings::{Config, Sources};
+
+use crate::{open::Stop, terminal::Terminal};
 
 pub(crate) const HELP_EXAMPLES: &str = "\
 Examples:
@@ -30,11 +28,11 @@ pub(crate) fn run(
     terminal: Terminal,
 ) -> Result<(), Stop> {
     let text = if args.example {
-        config::example()
+        settings::example()
     } else if args.table {
-        config::table()
+        settings::table()
     } else {
-        config::effective(config, sources)?
+        settings::effective(config, sources)?
     };
     terminal.line(text.trim_end());
     Ok(())

@@ -5,13 +5,14 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 use anyhow::{Context, anyhow};
 use net::Method;
 use serde_json::{Value, json};
+use settings::Config;
 use tokio::time::Instant;
 
 use super::{
     first_run::Keys,
     running::{ProjectArgs, Running},
 };
-use crate::{config::Config, open::Stop, terminal::Terminal};
+use crate::{open::Stop, terminal::Terminal};
 
 /// Tool and argument by file extension. Every other file is hashed.
 const TOOLS_BY_EXTENSION: [(&str, &str, &str); 5] = [

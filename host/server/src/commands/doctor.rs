@@ -11,6 +11,7 @@ mod records;
 use std::process::ExitCode;
 
 use app::core::vault::{KeyFile, KeyFileError};
+use settings::Config;
 
 use self::{
     address::{address, announced},
@@ -18,7 +19,6 @@ use self::{
     records::{Records, clock, database, embedded},
 };
 use crate::{
-    config::Config,
     control::{self, Addresses, ControlCommand},
     open::{self, Stop},
     terminal::Terminal,

@@ -11,10 +11,10 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use net::{Body, Method};
 use serde_json::{Value, json};
+use settings::Config;
 
 use crate::{
     commands::running::{ProjectArgs, Running, check_id, text},
-    config::Config,
     open::Stop,
     terminal::Terminal,
 };

@@ -14,14 +14,10 @@ use app::{
     core::ids::OrganizationId,
     projects::{self, Config, NewProject, permissions::KeyRestrictions},
 };
+use http::{Server, errors};
 use zeroize::Zeroizing;
 
-use crate::{
-    http::{Server, errors},
-    installed,
-    open::Stop,
-    terminal::Terminal,
-};
+use crate::{installed, open::Stop, terminal::Terminal};
 
 /// Name of the organization that the first start creates.
 const ORGANIZATION_NAME: &str = "default";

@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request};
 use serde_json::Value;
+use settings::Config;
 
-use crate::{commands::running::text, config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::running::text, open::Stop, terminal::Terminal};
 
 /// Timeout of the request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);

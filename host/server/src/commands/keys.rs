@@ -8,10 +8,10 @@ use anyhow::{Context, anyhow};
 use app::core::vault::MasterKeyUsage;
 use net::Method;
 use serde_json::{Value, json};
+use settings::Config;
 
 use crate::{
     commands::running::{Running, ServerArgs, text},
-    config::Config,
     control::{self, ControlCommand, OwnedKey},
     open::{self, Opened, Stop},
     terminal::Terminal,

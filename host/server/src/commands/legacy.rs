@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, ensure};
 use app::{Clock, lifecycle::legacy_ids};
+use settings::Config;
 
 use crate::{
-    config::Config,
     open::{self, Stop},
     terminal::Terminal,
 };

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use net::{Body, Method};
 use sandbox::cassette::Cassette;
+use settings::Config;
 
 use super::running::{ProjectArgs, check_id};
-use crate::{commands::first_run, config::Config, open::Stop, terminal::Terminal};
+use crate::{commands::first_run, open::Stop, terminal::Terminal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

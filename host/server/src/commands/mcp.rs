@@ -17,6 +17,7 @@ use anyhow::anyhow;
 use net::StreamedResponse;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
+use settings::Config;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     task::{AbortHandle, JoinSet},
@@ -28,7 +29,6 @@ use crate::{
         events::server_sent::Parser,
         running::{ProjectArgs, Running, check_id, text},
     },
-    config::Config,
     open::Stop,
     terminal::Terminal,
 };

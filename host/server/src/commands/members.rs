@@ -3,10 +3,10 @@
 
 use net::Method;
 use serde_json::json;
+use settings::Config;
 
 use crate::{
     commands::running::{ServerArgs, text},
-    config::Config,
     open::Stop,
     terminal::Terminal,
 };

@@ -6,11 +6,11 @@ use std::io::{BufRead, IsTerminal};
 use anyhow::{Context, bail};
 use net::Method;
 use serde_json::json;
+use settings::Config;
 use zeroize::Zeroizing;
 
 use crate::{
     commands::running::{ServerArgs, text},
-    config::Config,
     open::Stop,
     terminal::Terminal,
 };

@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 use anyhow::{Context, bail};
 use net::Method;
 use serde_json::json;
+use settings::Config;
 
 use crate::{
     commands::running::{ServerArgs, text},
-    config::Config,
     open::Stop,
     terminal::Terminal,
 };

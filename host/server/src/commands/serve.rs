@@ -19,6 +19,8 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use app::accounts::{self, oauth_apps};
 use axum::Router;
+use http::{Server, listen};
+use settings::Config;
 use store::{Health, Store};
 use tokio::{
     net::TcpListener,
@@ -34,10 +36,8 @@ use self::{
 };
 use crate::{
     commands::first_run::{self, Keys},
-    config::Config,
     control::{Addresses, Control, ControlContext},
-    http::{Server, listen},
-    mcp, memory, metrics,
+    memory, metrics,
     open::{self, Opened, Stop},
     router,
     telemetry::Exporter,

@@ -14,11 +14,11 @@ use app::catalog::Terms;
 use bytes::Bytes;
 use registry::{Access, OCI_SCHEME, RegistryReference};
 use serde_json::Value;
+use settings::Config;
 use target::Target;
 
 use crate::{
     commands::running::{ServerArgs, text},
-    config::Config,
     open::Stop,
     terminal::Terminal,
 };

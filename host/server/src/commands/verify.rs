@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use settings::Config;
+
 use crate::{
-    config::Config,
     open::{self, Stop},
     terminal::Terminal,
 };

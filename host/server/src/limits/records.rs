@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn every_collection_has_documented_limit() {
-        let (page, settings) = (super::super::page(), crate::config::all());
+        let (page, settings) = (super::super::page(), settings::all());
         for collection in app::COLLECTIONS {
             let bound = bound(collection).unwrap_or_else(|| panic!("{}", collection.name));
             let row = format!("| {} | {bound} | ", collection.name);

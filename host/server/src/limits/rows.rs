@@ -2,6 +2,7 @@
 
 use std::{fmt::Display, time::Duration};
 
+use api::{tool_router::MAX_INLINE_TOOLS, webhook_ingress};
 use app::{
     agents::{self, session_files},
     catalog,
@@ -11,29 +12,25 @@ use app::{
     projects::{MAX_KEYS_PER_OWNER, idempotency},
     runs,
 };
+use http::{
+    answer::{MAX_HEADER_BYTES, MAX_HEADERS, MAX_REQUEST_LINE_BYTES},
+    operation::MAX_JSON_BYTES,
+    page::MAX_LIMIT,
+    query::{MAX_LIST_ENTRIES, MAX_TEXT_CHARS},
+};
+use mcp::oauth::token::MAX_TOKEN_REQUEST_BYTES;
+use mcp::{
+    MAX_BATCH_MESSAGES, MAX_PAGE_BYTES, MAX_RESOURCE_BYTES, MAX_RESULT_BYTES, RESOURCES_PER_PAGE,
+};
+use settings::{
+    BODIES_PER_ADDRESS, BODIES_PER_PROJECT, Connections, DELIVERIES_PER_ENDPOINT, IN_FLIGHT_WAIT,
+    Limits, MAX_BODY_BYTES, MAX_BUSY_CALLS_PER_PROJECT, MAX_CASSETTE_BYTES, MAX_COMPLETION_TOKENS,
+    MAX_EXECUTE_BODY_BYTES, MAX_PAYLOAD_BYTES, QUEUE_TIMEOUT, SCRIPT_MEMORY_BYTES,
+    SCRIPTS_PER_PROJECT, Sandbox, Workbench,
+};
+use web::consent::MAX_CONSENT_FORM_BYTES;
 
 use super::{Row, Set, row, size, time};
-use crate::{
-    api::{tool_router::MAX_INLINE_TOOLS, webhook_ingress},
-    config::{
-        BODIES_PER_ADDRESS, BODIES_PER_PROJECT, Connections, DELIVERIES_PER_ENDPOINT,
-        IN_FLIGHT_WAIT, Limits, MAX_BODY_BYTES, MAX_BUSY_CALLS_PER_PROJECT, MAX_CASSETTE_BYTES,
-        MAX_COMPLETION_TOKENS, MAX_EXECUTE_BODY_BYTES, MAX_PAYLOAD_BYTES, QUEUE_TIMEOUT,
-        SCRIPT_MEMORY_BYTES, SCRIPTS_PER_PROJECT, Sandbox, Workbench,
-    },
-    http::{
-        answer::{MAX_HEADER_BYTES, MAX_HEADERS, MAX_REQUEST_LINE_BYTES},
-        operation::MAX_JSON_BYTES,
-        page::MAX_LIMIT,
-        query::{MAX_LIST_ENTRIES, MAX_TEXT_CHARS},
-    },
-    mcp::oauth::token::MAX_TOKEN_REQUEST_BYTES,
-    mcp::{
-        MAX_BATCH_MESSAGES, MAX_PAGE_BYTES, MAX_RESOURCE_BYTES, MAX_RESULT_BYTES,
-        RESOURCES_PER_PAGE,
-    },
-    web::consent::MAX_CONSENT_FORM_BYTES,
-};
 
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
@@ -83,7 +80,7 @@ pub(super) fn requests(set: Set<'_>) -> Vec<Row> {
         row("Characters in a query parameter", MAX_TEXT_CHARS, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
         row("Entries of a list in the query", MAX_LIST_ENTRIES, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
         row("Entries of a page", MAX_LIMIT, "a larger `limit` is lowered to this number; a cursor with a larger one gets 400 `Request_CursorInvalid`", "tests/e2e/budget.rs request_limits_are_enforced"),
-        row("Characters in an `Idempotency-Key`", crate::http::idempotency::MAX_KEY_CHARS, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
+        row("Characters in an `Idempotency-Key`", http::idempotency::MAX_KEY_CHARS, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
         row("Response stored for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "the response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`", "tests/e2e/budget.rs replayed_response_size_is_limited"),
         row("Responses stored for one project in a day", quota(limits.quotas().responses, "an eighth of"), "the request is performed, but its response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`", "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept"),
         row("Timeout for the arrival of a body", part(time(limits.wait()), "two thirds of `limits.deadline_s`"), "408 `HTTP_RequestTimeout`, and the connection is closed", "tests/e2e/budget.rs request_timeouts_are_enforced"),

@@ -9,12 +9,10 @@ use app::{
     runs::prompt,
 };
 use gate::Shares;
+use http::limiter;
+use settings::{IN_FLIGHT_WAIT, Limits, QUEUE_TIMEOUT, Sandbox};
 
 use super::{size, time};
-use crate::{
-    config::{IN_FLIGHT_WAIT, Limits, QUEUE_TIMEOUT, Sandbox},
-    http::limiter,
-};
 
 const SHARED_SECTION: &str = "
 ## Shared among projects
@@ -66,7 +64,7 @@ pub(super) fn write(page: &mut String) {
         limiter::stranger_shares(&limits),
         number,
         &wait(requests_wait()),
-        "host/server/src/http/limiter/mod.rs strangers_take_no_permit_of_keys",
+        "host/http/src/limiter/mod.rs strangers_take_no_permit_of_keys",
     );
     let arriving = "503 `Server_Busy`; 429 `Server_ProjectBusy` for a project at its own number, and 429 `Server_AddressBusy` for such an address";
     line(
@@ -81,7 +79,7 @@ pub(super) fn write(page: &mut String) {
         limiter::stranger_body_shares(&sandbox),
         size,
         arriving,
-        "host/server/src/http/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes",
+        "host/http/src/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes",
     );
     line(
         "Streams of events and of MCP announcements (twice `limits.in_flight`)",

@@ -5,13 +5,11 @@ use app::{
     core::{large_work, shares, trace},
     files, lifecycle, runs,
 };
+use http::{limiter, unknown::MAX_WARNINGS};
+use mcp::MAX_DESCRIPTION_BYTES;
 use sandbox::ProgramLimits;
 
 use super::{Row, add_table, row, rows::COMPONENT_INVALID, size, time};
-use crate::{
-    http::{limiter, unknown::MAX_WARNINGS},
-    mcp::MAX_DESCRIPTION_BYTES,
-};
 
 const WORK_SECTION: &str = "
 ## Work and memory
@@ -32,7 +30,7 @@ fn work() -> Vec<Row> {
     vec![
         row("Body that the thread of its request parses, checks or hashes", size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_bodies_leave_their_thread_to_others"),
         row("Body that the thread of its request copies, whose properties it finds, or which it hashes for an `Idempotency-Key`", size(large_work::MAX_INLINE_SCAN_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_copies_leave_their_thread_to_others"),
-        row("Warnings about unknown properties and parameters of one request", MAX_WARNINGS, "further properties are counted; a request with further parameters is 400 `Request_Invalid`", "host/server/src/http/unknown.rs warnings_of_one_request_are_limited"),
+        row("Warnings about unknown properties and parameters of one request", MAX_WARNINGS, "further properties are counted; a request with further parameters is 400 `Request_Invalid`", "host/http/src/unknown.rs warnings_of_one_request_are_limited"),
         row("Use of the processors by one project at the threads of all projects, while others are active", "an equal share, measured over 20 ms", "its tasks run on threads of busy projects, one fewer than there are processors, but at least one", "host/app/src/core/shares.rs project_beyond_equal_share_is_busy"),
         row("Threads for blocking work of busy projects, such as reads of the store", shares::MAX_BLOCKING_THREADS, "further work waits", "host/app/src/core/shares.rs blocking_work_of_busy_projects_is_limited"),
         row("Steps of the validation of a value", format!("{}, and {} more for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; for the result of a tool `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
@@ -43,7 +41,7 @@ fn work() -> Vec<Row> {
         row("Estimated memory of the validator of one schema", size(catalog::MAX_SCHEMA_BYTES as u64), COMPONENT_INVALID, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
         row("Estimated memory of all cached validators", size(catalog::MAX_VALIDATOR_BYTES as u64), "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
         row("Cached validators", catalog::MAX_VALIDATORS, "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
-        row("Descriptions of tools that are kept for MCP clients", size(MAX_DESCRIPTION_BYTES as u64), "those that no client listed lately are dropped", "host/server/src/mcp/descriptions.rs unused_descriptions_are_dropped"),
+        row("Descriptions of tools that are kept for MCP clients", size(MAX_DESCRIPTION_BYTES as u64), "those that no client listed lately are dropped", "host/mcp/src/descriptions.rs unused_descriptions_are_dropped"),
         row("Pairs of a value and a schema that are searched for files", files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments/tests.rs alternatives_that_meet_are_visited_once"),
         row("Timeout for the lookup of a host name", time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
         row("Concurrent checks of keys, of links or of callbacks from addresses past `limits.failed_auth`", limiter::SUSPECTS_AT_ONCE, "further checks wait; a valid secret still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),

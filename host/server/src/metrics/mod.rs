@@ -22,11 +22,10 @@ use axum::{
 use tokio::time::timeout;
 
 pub(crate) use self::families::{Families, Family, Kind, Sample, SampleValue};
-use crate::{
-    http::{Server, routes::Routes},
-    memory,
-    web::missing,
-};
+use http::{Server, routes::Routes};
+use web::missing;
+
+use crate::memory;
 
 /// Path of the metrics.
 pub(crate) const METRICS_PATH: &str = "/metrics";

@@ -16,17 +16,19 @@ use std::{
 
 use anyhow::{Context, Result};
 use app::{Clock, core::trace::EndedSpans};
+use http::Server;
 use net::{
     Body, HeaderMap, Limits, Method, Request,
     header::{CONTENT_TYPE, HeaderValue},
 };
 use prost::Message;
+use settings::Collector;
 use tokio::time::{sleep, timeout};
 use url::Url;
 use uuid::Uuid;
 
 use self::{measures::Times, spans::nanos};
-use crate::{config::Collector, http::Server, metrics};
+use crate::metrics;
 
 /// Maximum number of spans that are exported together.
 const MAX_BATCH_SPANS: usize = 512;

@@ -2,6 +2,7 @@
 
 use std::{io::ErrorKind, net::SocketAddr};
 
+use settings::Config;
 use tokio::net::{TcpListener, lookup_host};
 
 use super::Finding::{self, Bad, Good, Note};
@@ -10,7 +11,6 @@ use crate::{
         health::{self, Answer},
         serve::announced_url,
     },
-    config::Config,
     control::Addresses,
     open::Stop,
 };

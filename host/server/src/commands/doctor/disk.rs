@@ -5,10 +5,11 @@ use std::{
     path::Path,
 };
 
+use settings::Config;
 use store::DiskSpace;
 
 use super::Finding::{self, Bad, Good};
-use crate::{commands::archive::format_bytes, config::Config};
+use crate::commands::archive::format_bytes;
 
 /// Number of bytes that are written.
 const WRITTEN_BYTES: usize = 64 << 10;

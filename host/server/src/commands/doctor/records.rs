@@ -6,10 +6,11 @@ use std::{
 };
 
 use app::{Clock, Time};
+use settings::Config;
 use store::{DatabaseState, Store};
 
 use super::Finding::{self, Bad, Good, Note};
-use crate::{config::Config, open};
+use crate::open;
 
 /// Clock difference, in milliseconds, above which signed links and leases are unreliable.
 const MAX_CLOCK_SKEW_MS: i64 = 5_000;

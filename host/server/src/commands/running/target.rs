@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
+use http::auth;
+use settings::Config;
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::Running;
-use crate::{config::Config, http::auth, open::Stop};
+use crate::open::Stop;
 
 /// Name of the URL of a server, in the environment and in `<data>.env`.
 const URL_NAME: &str = "TOOLHOST_URL";

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use http::Server;
 use serde_json::json;
 
 use super::{Args, publication::Publication};
@@ -10,7 +11,6 @@ use crate::{
         demo,
         first_run::{self, Keys},
     },
-    http::Server,
     metrics,
     open::Stop,
     terminal::Terminal,

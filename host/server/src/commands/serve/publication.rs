@@ -10,10 +10,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, stream};
+use http::Server;
 use indicatif::{ProgressBar, ProgressStyle};
+use settings::Config;
 use tokio::time::sleep;
 
-use crate::{commands::toolkits, config::Config, http::Server, installed, terminal::Terminal};
+use crate::{commands::toolkits, installed, terminal::Terminal};
 
 /// Interval at which a start that publishes toolkits says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

@@ -2,16 +2,16 @@
 //!
 //! The store belongs to one process, so its lock tells which of the two applies.
 
+use api::toolkits::publication::{PublishedView, SIGNATURE_HEADER};
 use app::catalog::{self, Release, Terms};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use net::{Body, Method};
 use serde_json::{Value, json};
+use settings::Config;
 
 use crate::{
-    api::toolkits::publication::{PublishedView, SIGNATURE_HEADER},
     commands::running::{self, Running, ServerArgs},
-    config::Config,
     open::{self, Opened, Stop},
 };
 

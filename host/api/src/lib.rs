@@ -1,0 +1,64 @@
+//! One file per resource: requests, responses, handlers and views. Only this module knows
+//! deprecated names.
+
+#[macro_use]
+mod macros;
+
+pub mod auth_configs;
+pub mod compat;
+pub mod connected_accounts;
+pub mod description;
+pub(crate) mod event_stream;
+pub(crate) mod files;
+pub(crate) mod keys;
+pub(crate) mod logs;
+pub(crate) mod mcp_servers;
+pub(crate) mod members;
+pub(crate) mod oauth_apps;
+pub(crate) mod project_config;
+pub(crate) mod projects;
+pub(crate) mod session;
+pub mod table;
+pub mod tool_router;
+pub mod toolkits;
+pub(crate) mod tools;
+pub(crate) mod trigger_instances;
+pub(crate) mod triggers_types;
+pub(crate) mod usage;
+pub(crate) mod webhook_endpoints;
+pub mod webhook_ingress;
+pub(crate) mod webhook_subscriptions;
+
+use http::{ApiResult, errors};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+// The description of a query contains these enums, and says at each parameter what they mean.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OrderBy {
+    CreatedAt,
+    UpdatedAt,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Asc,
+    Desc,
+}
+
+/// Reads a property that may be absent, null, or a list of strings.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a property that must be an object if present.
+fn object(name: &str, given: Option<Value>) -> ApiResult<serde_json::Map<String, Value>> {
+    match given {
+        None | Some(Value::Null) => Ok(serde_json::Map::new()),
+        Some(Value::Object(members)) => Ok(members),
+        Some(_) => Err(errors::invalid(format!("{name}: must be an object")).into()),
+    }
+}

@@ -1,0 +1,216 @@
+//! Configuration of a session: what a request changes, and the view of it.
+
+mod parts;
+mod selections;
+mod view;
+
+use std::collections::BTreeMap;
+
+use app::{
+    agents::Config,
+    core::ids::{AccountId, AuthConfigId},
+};
+
+use self::selections::into_filters;
+pub(crate) use self::{
+    parts::{
+        ConnectionsBody, MultiAccountBody, MultiExecuteBody, OneOrMany, PreloadBody, SwitchBody,
+        WorkbenchBody,
+    },
+    selections::{Selection, TagsBody, ToolSelection},
+    view::ConfigView,
+};
+use http::{ApiResult, errors};
+
+use super::approval::{DefaultPermission, PermissionsBody};
+
+/// Part of a body that changes a session: absent, null, or a value.
+pub(super) type Sent<T> = Option<Option<T>>;
+
+/// Parts of the configuration of a session that a body may have.
+pub(super) struct Parts {
+    pub toolkits: Sent<Selection>,
+    pub tools: Sent<BTreeMap<String, ToolSelection>>,
+    pub tags: Sent<TagsBody>,
+    pub auth_configs: Sent<BTreeMap<String, String>>,
+    pub connected_accounts: Sent<BTreeMap<String, OneOrMany>>,
+    pub manage_connections: Sent<ConnectionsBody>,
+    pub workbench: Sent<WorkbenchBody>,
+    pub multi_account: Sent<MultiAccountBody>,
+    pub preload: Sent<PreloadBody>,
+    pub search: Sent<SwitchBody>,
+    pub execute: Sent<MultiExecuteBody>,
+    pub proxy_execute: Sent<SwitchBody>,
+    pub permissions: Sent<PermissionsBody>,
+}
+
+type Step = Box<dyn Fn(&mut Config) + Send + Sync>;
+
+/// A change of a configuration.
+#[derive(Default)]
+pub(crate) struct Change {
+    /// A step for each part that a request sends.
+    steps: Vec<Step>,
+    /// True if the request sends that scripts may send proxy requests.
+    asks_for_proxy: bool,
+}
+
+impl Change {
+    /// Changes a configuration. Fails if the request permits scripts the proxy requests that the
+    /// configuration refuses.
+    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), app::Error> {
+        for step in &self.steps {
+            step(config);
+        }
+        if self.asks_for_proxy && config.proxy_execute == Some(false) {
+            return Err(errors::session_invalid(
+                "workbench.enable_proxy_execution: cannot be true while proxy_execute.enable is false",
+            ));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, step: impl Fn(&mut Config) + Send + Sync + 'static) {
+        self.steps.push(Box::new(step));
+    }
+
+    /// Adds the change of a block of settings: what the block does not send stays, and null restores
+    /// the defaults.
+    fn add_block<B: Send + Sync + 'static, T: Default + 'static>(
+        &mut self,
+        sent: Sent<B>,
+        of: fn(&mut Config) -> &mut T,
+        apply: fn(&B, &mut T),
+    ) {
+        if let Some(block) = sent {
+            self.add(move |config| match &block {
+                Some(block) => apply(block, of(config)),
+                None => *of(config) = T::default(),
+            });
+        }
+    }
+}
+
+impl TryFrom<Parts> for Change {
+    type Error = http::ApiError;
+
+    fn try_from(parts: Parts) -> ApiResult<Self> {
+        let workbench = parts.workbench.as_ref().and_then(Option::as_ref);
+        let mut change = Self {
+            asks_for_proxy: workbench.is_some_and(WorkbenchBody::asks_for_proxy),
+            ..Self::default()
+        };
+        if let Some(toolkits) = parts.toolkits {
+            let toolkits = toolkits.unwrap_or_default();
+            let approval = toolkits.require_approval.clone().unwrap_or_default();
+            let filter = toolkits.into_filter()?;
+            change.add(move |config| {
+                config.toolkits.clone_from(&filter);
+                config.approval_toolkits.clone_from(&approval);
+            });
+        }
+        if let Some(tools) = parts.tools {
+            let tools = tools.unwrap_or_default();
+            let required = approval(&tools, |selection| selection.require_approval.clone());
+            let tags = approval(&tools, |selection| selection.tags.as_ref()?.approval());
+            let filters = into_filters(tools)?;
+            change.add(move |config| {
+                config.tools.clone_from(&filters);
+                config.approval_tools.clone_from(&required);
+                config.approval_toolkit_tags.clone_from(&tags);
+                config.toolkit_overrides_tags = true;
+            });
+        }
+        if let Some(tags) = parts.tags {
+            let selection = tags.unwrap_or_default();
+            let approval = selection.approval().unwrap_or_default();
+            let tags = selection.into_tags().unwrap_or_default();
+            change.add(move |config| {
+                config.tags.clone_from(&tags);
+                config.approval_tags.clone_from(&approval);
+                config.toolkit_overrides_tags = true;
+            });
+        }
+        if let Some(ids) = parts.auth_configs {
+            let ids = auth_configs(ids.unwrap_or_default())?;
+            change.add(move |config| config.auth_configs.clone_from(&ids));
+        }
+        if let Some(ids) = parts.connected_accounts {
+            let ids = accounts(ids.unwrap_or_default())?;
+            change.add(move |config| config.connected_accounts.clone_from(&ids));
+        }
+        if let Some(preload) = parts.preload {
+            let preload = preload.and_then(PreloadBody::into_preload);
+            change.add(move |config| config.preload.clone_from(&preload));
+        }
+        if let Some(permissions) = parts.permissions {
+            change.add(move |config| set_permissions(config, permissions.as_ref()));
+        }
+        change.add_block(
+            parts.manage_connections,
+            |config| &mut config.manage_connections,
+            ConnectionsBody::apply,
+        );
+        change.add_block(
+            parts.workbench,
+            |config| &mut config.workbench,
+            WorkbenchBody::apply,
+        );
+        change.add_block(
+            parts.multi_account,
+            |config| &mut config.multi_account,
+            MultiAccountBody::apply,
+        );
+        change.add_block(
+            parts.search,
+            |config| &mut config.search_disabled,
+            SwitchBody::apply_inverted,
+        );
+        change.add_block(
+            parts.execute,
+            |config| &mut config.multi_execute_disabled,
+            MultiExecuteBody::apply_inverted,
+        );
+        change.add_block(
+            parts.proxy_execute,
+            |config| &mut config.proxy_execute,
+            SwitchBody::apply,
+        );
+        Ok(change)
+    }
+}
+
+/// Replaces the permissions of a configuration, or removes them.
+fn set_permissions(config: &mut Config, permissions: Option<&PermissionsBody>) {
+    let default = permissions.map_or(DefaultPermission::AllowAll, |given| given.default);
+    let overrides = permissions.and_then(|given| given.overrides.clone());
+    config.approval_of_all = default != DefaultPermission::AllowAll;
+    config.approval_once = default == DefaultPermission::AskOncePerSession;
+    config.permissions = overrides.unwrap_or_default();
+}
+
+fn approval(
+    tools: &BTreeMap<String, ToolSelection>,
+    required: impl Fn(&ToolSelection) -> Option<Vec<String>>,
+) -> BTreeMap<String, Vec<String>> {
+    let with_approval = tools
+        .iter()
+        .filter_map(|(toolkit, selection)| Some((toolkit.clone(), required(selection)?)));
+    with_approval.collect()
+}
+
+fn auth_configs(body: BTreeMap<String, String>) -> ApiResult<BTreeMap<String, AuthConfigId>> {
+    body.into_iter()
+        .map(|(toolkit, id)| Ok((toolkit, AuthConfigId::parse(&id)?)))
+        .collect()
+}
+
+fn accounts(body: BTreeMap<String, OneOrMany>) -> ApiResult<BTreeMap<String, Vec<AccountId>>> {
+    body.into_iter()
+        .map(|(toolkit, ids)| {
+            let ids = ids.into_vec();
+            let accounts = ids.iter().map(|id| AccountId::parse(id));
+            Ok((toolkit, accounts.collect::<Result<_, _>>()?))
+        })
+        .collect()
+}

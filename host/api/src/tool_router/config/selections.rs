@@ -1,0 +1,235 @@
+//! Selection of toolkits, tools and tags in the configuration of a session.
+
+use std::{collections::BTreeMap, fmt};
+
+use app::agents::{Config, Filter, Tags, ToolFilter};
+use http::{ApiResult, errors};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
+};
+use utoipa::ToSchema;
+
+view! {
+    /// Selection of toolkits: those to enable, or those to disable.
+    // An unknown field is refused, because a misspelled one would permit everything.
+    #[derive(Debug, Clone, Default, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[schema(as = SessionToolkitsRequest)]
+    pub(crate) struct Selection {
+        pub(super) enable?: Option<Vec<String>>,
+        pub(super) disable?: Option<Vec<String>>,
+        /// Toolkits whose calls the user must approve.
+        pub(super) require_approval?: Option<Vec<String>>,
+    }
+}
+
+view! {
+    /// Selection of the tools of a toolkit: those to enable, those to disable, or by tags.
+    #[derive(Debug, Clone, Default, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[schema(as = SessionToolsFilterRequest)]
+    pub(crate) struct ToolSelection {
+        pub(super) enable?: Option<Vec<String>>,
+        pub(super) disable?: Option<Vec<String>>,
+        pub(super) tags?: Option<TagsBody>,
+        /// Tools whose calls the user must approve.
+        pub(super) require_approval?: Option<Vec<String>>,
+    }
+}
+
+/// Tags that tools must have; a list, or those to enable and those to disable.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = SessionTagsRequest)]
+pub(crate) enum TagsBody {
+    List(Vec<String>),
+    Selection(TagSelection),
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SessionTagSelection)]
+pub(crate) struct TagSelection {
+    /// A tool needs at least one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    enable: Option<Vec<String>>,
+    /// A tool may have none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    disable: Option<Vec<String>>,
+    /// Calls of tools with one of them need the approval of the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    require_approval: Option<Vec<String>>,
+}
+
+/// Reads a list or an object as it is. An untagged enum would be read from a copy, which hides the
+/// names of unknown members and the path to a wrong one.
+impl<'de> Deserialize<'de> for TagsBody {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Tags;
+
+        impl<'de> Visitor<'de> for Tags {
+            type Value = TagsBody;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a list or an object")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<TagsBody, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(TagsBody::List)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<TagsBody, A::Error> {
+                let selection = TagSelection::deserialize(MapAccessDeserializer::new(members));
+                selection.map(TagsBody::Selection)
+            }
+        }
+
+        from.deserialize_any(Tags)
+    }
+}
+
+impl Selection {
+    /// Returns the filter that the request asks for.
+    pub(super) fn into_filter(self) -> ApiResult<Option<Filter>> {
+        match (self.enable, self.disable) {
+            (None, None) => Ok(None),
+            (Some(enable), None) => Ok(Some(Filter::Enable(enable))),
+            (None, Some(disable)) => Ok(Some(Filter::Disable(disable))),
+            (Some(_), Some(_)) => Err(errors::session_invalid(
+                "toolkits: cannot have both `enable` and `disable`",
+            )
+            .into()),
+        }
+    }
+
+    /// Returns the selection of a configuration, if it has one.
+    pub(crate) fn from_config(config: &Config) -> Option<Self> {
+        let (enable, disable) = match &config.toolkits {
+            Some(Filter::Enable(slugs)) => (Some(slugs.clone()), None),
+            Some(Filter::Disable(slugs)) => (None, Some(slugs.clone())),
+            None => (None, None),
+        };
+        let approval = &config.approval_toolkits;
+        let require_approval = (!approval.is_empty()).then(|| approval.clone());
+        let is_selected = config.toolkits.is_some() || require_approval.is_some();
+        is_selected.then_some(Self {
+            enable,
+            disable,
+            require_approval,
+        })
+    }
+}
+
+/// Returns the filters that the request asks for, by toolkit.
+pub(super) fn into_filters(
+    body: BTreeMap<String, ToolSelection>,
+) -> ApiResult<BTreeMap<String, ToolFilter>> {
+    let mut filters = BTreeMap::new();
+    for (toolkit, selection) in body {
+        let tags = selection.tags.and_then(TagsBody::into_tags);
+        let filter = match (selection.enable, selection.disable, tags) {
+            (None, None, None) => continue,
+            (Some(enable), None, None) => ToolFilter::Enable(enable),
+            (None, Some(disable), None) => ToolFilter::Disable(disable),
+            (None, None, Some(tags)) => ToolFilter::Tags(tags),
+            _ => {
+                let problem = "must have one of `enable`, `disable` and `tags`";
+                return Err(errors::session_invalid(format!("tools.{toolkit}: {problem}")).into());
+            }
+        };
+        filters.insert(toolkit, filter);
+    }
+    Ok(filters)
+}
+
+impl ToolSelection {
+    /// Returns the selections of a configuration, by toolkit.
+    pub(crate) fn from_config(config: &Config) -> BTreeMap<String, Self> {
+        let mut selections = BTreeMap::<_, Self>::new();
+        for (toolkit, filter) in &config.tools {
+            let selection = selections.entry(toolkit.clone()).or_default();
+            match filter {
+                ToolFilter::Enable(slugs) => selection.enable = Some(slugs.clone()),
+                ToolFilter::Disable(slugs) => selection.disable = Some(slugs.clone()),
+                ToolFilter::Tags(tags) => selection.tags = Some(TagsBody::from_tags(tags)),
+            }
+        }
+        for (toolkit, tools) in &config.approval_tools {
+            let selection = selections.entry(toolkit.clone()).or_default();
+            selection.require_approval = Some(tools.clone());
+        }
+        for (toolkit, tags) in &config.approval_toolkit_tags {
+            let selection = selections.entry(toolkit.clone()).or_default();
+            let own = selection.tags.take().unwrap_or_default();
+            selection.tags = Some(own.with_approval(tags.clone()));
+        }
+        selections
+    }
+}
+
+impl Default for TagsBody {
+    fn default() -> Self {
+        Self::Selection(TagSelection::default())
+    }
+}
+
+impl TagsBody {
+    /// Returns the tags of tools whose calls need approval, if they are set.
+    pub(super) fn approval(&self) -> Option<Vec<String>> {
+        match self {
+            Self::List(_) => None,
+            Self::Selection(selection) => selection.require_approval.clone(),
+        }
+    }
+
+    /// Returns the tags that select tools, if any are set.
+    pub(super) fn into_tags(self) -> Option<Tags> {
+        let (enable, disable) = match self {
+            Self::List(enable) => (Some(enable), None),
+            Self::Selection(selection) => (selection.enable, selection.disable),
+        };
+        let is_set = enable.is_some() || disable.is_some();
+        is_set.then(|| Tags {
+            enable: enable.unwrap_or_default(),
+            disable: disable.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the tags of a configuration.
+    pub(crate) fn from_tags(tags: &Tags) -> Self {
+        Self::Selection(TagSelection {
+            enable: Some(tags.enable.clone()),
+            disable: Some(tags.disable.clone()),
+            require_approval: None,
+        })
+    }
+
+    /// Adds tags of tools whose calls need approval.
+    pub(crate) fn with_approval(self, approval: Vec<String>) -> Self {
+        let (enable, disable) = match self {
+            Self::List(enable) => (Some(enable), None),
+            Self::Selection(selection) => (selection.enable, selection.disable),
+        };
+        Self::Selection(TagSelection {
+            enable,
+            disable,
+            require_approval: Some(approval),
+        })
+    }
+
+    /// Returns the tags of all tools in a configuration.
+    pub(crate) fn from_config(config: &Config) -> Self {
+        let tags = Self::from_tags(&config.tags);
+        match &config.approval_tags[..] {
+            [] => tags,
+            approval => tags.with_approval(approval.to_vec()),
+        }
+    }
+}

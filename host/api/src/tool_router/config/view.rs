@@ -1,0 +1,145 @@
+//! View of the configuration of a session.
+
+use std::collections::BTreeMap;
+
+use app::agents::{self, Config, Preload};
+use http::Prefix;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{OneOrMany, Selection, TagsBody, ToolSelection};
+
+view! {
+    /// Configuration of a session.
+    #[schema(as = SessionConfig)]
+    pub(crate) struct ConfigView from (prefix: Prefix, config: &Config) where {
+        let accounts = config.connected_accounts.iter();
+        let all: BTreeMap<String, Vec<String>> = accounts
+            .map(|(toolkit, ids)| (toolkit.clone(), ids.iter().map(ToString::to_string).collect()))
+            .collect();
+        let is_older = prefix == Prefix::V3;
+        let shown = all.iter().map(|(toolkit, ids)| {
+            let shown = match &ids[..] {
+                [first, ..] if is_older => OneOrMany::One(first.clone()),
+                ids => OneOrMany::Many(ids.to_vec()),
+            };
+            (toolkit.clone(), shown)
+        });
+        let auth_configs = config.auth_configs.iter();
+        let tools = ToolSelection::from_config(config).into_iter();
+    } {
+        user_id: String = config.user_id.clone(),
+        toolkits?: Option<SelectionView> = Selection::from_config(config).map(Into::into),
+        auth_configs: BTreeMap<String, String> =
+            auth_configs.map(|(toolkit, id)| (toolkit.clone(), id.to_string())).collect(),
+        /// One account by toolkit under `/api/v3`, all of them under `/api/v3.1`.
+        connected_accounts: BTreeMap<String, OneOrMany> = shown.collect(),
+        /// All accounts by toolkit; only under `/api/v3`.
+        all_connected_accounts?: Option<BTreeMap<String, Vec<String>>> =
+            (is_older && !all.is_empty()).then_some(all),
+        manage_connections: ConnectionsView = (&config.manage_connections).into(),
+        tools: BTreeMap<String, ToolSelectionView> =
+            tools.map(|(toolkit, selection)| (toolkit, selection.into())).collect(),
+        tags: TagsView = TagsBody::from_config(config).into(),
+        workbench: WorkbenchView = (&config.workbench).into(),
+        multi_account?: Option<MultiAccountView> = config.multi_account.as_ref().map(Into::into),
+        preload: PreloadView = config.preload.as_ref().into(),
+        search: SwitchView = SwitchView { enable: !config.search_disabled },
+        execute: MultiExecuteView = MultiExecuteView {
+            enable_multi_execute: !config.multi_execute_disabled,
+        },
+        proxy_execute?: Option<SwitchView> = config.proxy_execute.map(|enable| SwitchView { enable }),
+        /// Always false: this server does not offer billed accounts of its own.
+        instant: bool = false,
+    }
+}
+
+view! {
+    /// Selected toolkits.
+    #[schema(as = SessionToolkits)]
+    struct SelectionView from selection: Selection {
+        enabled?: Option<Vec<String>> = selection.enable,
+        disabled?: Option<Vec<String>> = selection.disable,
+        /// Toolkits whose calls the user must approve.
+        require_approval?: Option<Vec<String>> = selection.require_approval,
+    }
+}
+
+view! {
+    /// Selected tools of a toolkit.
+    #[schema(as = SessionTools)]
+    struct ToolSelectionView from selection: ToolSelection {
+        enabled?: Option<Vec<String>> = selection.enable,
+        disabled?: Option<Vec<String>> = selection.disable,
+        tags?: Option<TagsView> = selection.tags.map(Into::into),
+        /// Tools whose calls the user must approve.
+        require_approval?: Option<Vec<String>> = selection.require_approval,
+    }
+}
+
+view! {
+    #[schema(as = SessionConfigTags)]
+    struct TagsView from body: TagsBody where {
+        let approval = body.approval();
+        let tags = body.into_tags().unwrap_or_default();
+    } {
+        enabled: Vec<String> = tags.enable,
+        disabled: Vec<String> = tags.disable,
+        /// Calls of tools with one of them need the approval of the user.
+        require_approval?: Option<Vec<String>> = approval,
+    }
+}
+
+view! {
+    #[schema(as = SessionConnections)]
+    struct ConnectionsView from connections: &agents::ManageConnections {
+        enabled: bool = connections.enabled,
+        callback_url?: Option<String> = connections.callback_url.clone(),
+        enable_wait_for_connections: bool = connections.wait_for_connections,
+        enable_connection_removal: bool = connections.connection_removal,
+    }
+}
+
+view! {
+    #[schema(as = SessionWorkbench)]
+    struct WorkbenchView from workbench: &agents::Workbench {
+        enable: bool = workbench.enabled,
+        proxy_execution_enabled: bool = workbench.proxy_execution,
+        tool_execution_enabled: bool = workbench.tool_execution,
+        auto_offload_threshold?: Option<f64> = workbench.auto_offload_threshold,
+        sandbox_size?: Option<String> = workbench.sandbox_size.clone(),
+    }
+}
+
+view! {
+    #[schema(as = SessionMultiAccount)]
+    struct MultiAccountView from accounts: &agents::MultiAccount {
+        enable: bool = accounts.enabled,
+        max_accounts_per_toolkit?: Option<u32> = accounts.max_accounts,
+        require_explicit_selection: bool = accounts.explicit_selection,
+    }
+}
+
+view! {
+    #[schema(as = SessionPreload)]
+    struct PreloadView from preload: Option<&Preload> {
+        /// Slugs of tools, or `all`.
+        tools: OneOrMany = match preload {
+            Some(Preload::All) => OneOrMany::One("all".to_owned()),
+            Some(Preload::Tools(slugs)) => OneOrMany::Many(slugs.clone()),
+            None => OneOrMany::Many(Vec::new()),
+        },
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionSwitch)]
+struct SwitchView {
+    enable: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionExecuteSwitch)]
+struct MultiExecuteView {
+    enable_multi_execute: bool,
+}

@@ -1,0 +1,305 @@
+//! Executions in a session: tools of toolkits and meta tools.
+
+use std::collections::BTreeMap;
+
+use app::{
+    App,
+    agents::{self, Approvable, Approval, SessionCaller, SessionExecute, meta::MetaTool},
+    core::ids::{LogId, SessionId},
+    runs::Execution,
+};
+use bytes::Bytes;
+use http::{
+    ApiResult, CURRENT_REQUEST, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server,
+    UnparsedJson,
+    approval::{DECLINED_MESSAGE, InputResponse},
+    body::{admit_unknown, borrowed},
+    errors,
+    sessions::{execute_meta_tool, open},
+    unknown::Warnings,
+};
+use manifest::did_you_mean;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{
+    approval::{InputRequest, InputResponses, approval, questions},
+    inline_tools::LOCAL_PREFIX,
+    requests::ClientTools,
+};
+
+/// The body of an execution in a session.
+// It borrows from the received bytes, so that arguments are not copied.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ExecuteInSession)]
+pub(crate) struct ExecuteBody<'a> {
+    /// Slug of a tool that the session permits, or of a meta tool.
+    tool_slug: String,
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<&'a RawValue>,
+    /// Id or alias of the account to use.
+    account: Option<String>,
+    /// Answers to the `input_requests` of the result before.
+    #[schema(value_type = Option<BTreeMap<String, InputResponse>>)]
+    input_responses: Option<InputResponses>,
+    /// `request_state` of the result before.
+    request_state: Option<String>,
+    /// Tools of the client, which it runs itself.
+    experimental: Option<ClientTools>,
+    /// No effect: results become files of the workbench as the session says.
+    #[expect(dead_code, reason = "accepted without effect")]
+    enable_auto_workbench_offload: Option<bool>,
+}
+
+/// The body of the execution of a meta tool.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ExecuteMetaInSession)]
+pub(crate) struct ExecuteMetaBody<'a> {
+    slug: String,
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<&'a RawValue>,
+    /// Tools of the client, which it runs itself.
+    experimental: Option<ClientTools>,
+    /// Answers to the `input_requests` of the result before.
+    #[schema(value_type = Option<BTreeMap<String, InputResponse>>)]
+    input_responses: Option<InputResponses>,
+    /// `request_state` of the result before.
+    request_state: Option<String>,
+}
+
+/// Outcome of an execution.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SessionResultType)]
+pub(super) enum ResultType {
+    Completed,
+    Failed,
+    InputRequired,
+}
+
+view! {
+    /// The result of an execution in a session.
+    #[schema(as = SessionExecuteResult)]
+    pub(crate) struct ResultView {
+        #[schema(value_type = Object)] data: RawJson,
+        /// Null if the execution succeeded.
+        error!: Option<String>,
+        #[schema(value_type = String)] log_id: LogId,
+        result_type: ResultType,
+        /// Questions for the user; only with `input_required`. Nothing ran, and nothing was logged.
+        input_requests?: Option<BTreeMap<&'static str, InputRequest>>,
+        /// State that the repeated call sends with the answers; only with `input_required`.
+        request_state?: Option<String>,
+    }
+}
+
+impl ResultView {
+    /// Returns the result of a call that did not run.
+    fn not_run(app: &App, result_type: ResultType) -> Self {
+        Self {
+            data: RawJson(Bytes::from_static(b"{}")),
+            error: None,
+            log_id: app.sequence.log(app.clock.now()),
+            result_type,
+            input_requests: None,
+            request_state: None,
+        }
+    }
+
+    fn new(app: &App, outcome: Approvable) -> Self {
+        match outcome {
+            Approvable::Executed(execution) => execution.into(),
+            Approvable::ApprovalRequired { message, state } => Self {
+                input_requests: Some(questions(message)),
+                request_state: Some(state),
+                ..Self::not_run(app, ResultType::InputRequired)
+            },
+            Approvable::Declined => Self {
+                error: Some(DECLINED_MESSAGE.to_owned()),
+                ..Self::not_run(app, ResultType::Failed)
+            },
+        }
+    }
+}
+
+impl From<Execution> for ResultView {
+    fn from(execution: Execution) -> Self {
+        Self {
+            data: RawJson(execution.data),
+            result_type: if execution.error.is_none() {
+                ResultType::Completed
+            } else {
+                ResultType::Failed
+            },
+            error: execution.error,
+            log_id: execution.log_id,
+            input_requests: None,
+            request_state: None,
+        }
+    }
+}
+
+/// A tool of a session, with its arguments.
+struct Call {
+    slug: String,
+    arguments: Bytes,
+    account: Option<String>,
+    approval: Option<Approval>,
+}
+
+/// Executes a tool that the session permits, or a meta tool.
+///
+/// If the session requires approval of the call, the result is `input_required` with a question for
+/// the user. The tool runs when the call is repeated within ten minutes with the answer.
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 403, description = "The session does not permit the tool"),
+    (status = 410, description = "The tool is deprecated in every version"),
+    (status = 422, description = "The account cannot be used in its current status"),
+))]
+pub(crate) async fn execute(
+    key: ProjectKey,
+    Path(id): Path<SessionId>,
+    UnparsedJson { bytes, .. }: UnparsedJson<ExecuteBody<'static>>,
+) -> ApiResult<SerializedJson<ResultView>> {
+    let size = bytes.len();
+    let parse = move || {
+        let (body, warnings) = parse::<ExecuteBody<'_>>(&bytes)?;
+        ClientTools::checked(body.experimental)?;
+        let call = Call {
+            arguments: arguments(&bytes, body.arguments)?,
+            slug: not_empty("tool_slug", body.tool_slug)?,
+            account: body.account.filter(|account| !account.trim().is_empty()),
+            approval: None,
+        };
+        Ok((call, body.request_state, body.input_responses, warnings))
+    };
+    let server = &key.server;
+    let turns = &server.app.large_work;
+    let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
+    let (mut call, state, answers, warnings) = parsed?;
+    admit_unknown(server, warnings)?;
+    call.approval = approval(state, answers)?;
+    let caller = open(&key, &id).await?;
+    if let Some(tool) = meta_tool(server, &call.slug) {
+        return execute_meta_call(&key, &caller, tool, call).await;
+    }
+    refuse_local(&call.slug)?;
+    let request = SessionExecute {
+        tool: call.slug,
+        arguments: call.arguments,
+        account: call.account,
+    };
+    let outcome = agents::execute_with_approval(&server.app, &caller, request, call.approval);
+    reply(&key, outcome.await?).await
+}
+
+/// Executes a meta tool of the session.
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 403, description = "The session does not have the meta tool"),
+))]
+pub(crate) async fn execute_meta(
+    key: ProjectKey,
+    Path(id): Path<SessionId>,
+    UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
+) -> ApiResult<SerializedJson<ResultView>> {
+    let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
+    admit_unknown(&key.server, warnings)?;
+    ClientTools::checked(body.experimental)?;
+    let call = Call {
+        arguments: arguments(&bytes, body.arguments)?,
+        slug: not_empty("slug", body.slug)?,
+        account: None,
+        approval: approval(body.request_state, body.input_responses)?,
+    };
+    let caller = open(&key, &id).await?;
+    let tool = meta_tool(&key.server, &call.slug);
+    let tool = tool.ok_or_else(|| {
+        let branding = &key.server.branding;
+        let slugs = MetaTool::all().map(|tool| branding.rename(tool.slug()));
+        errors::tool_not_found(shown(&call.slug), "", &did_you_mean(&call.slug, slugs))
+    })?;
+    execute_meta_call(&key, &caller, tool, call).await
+}
+
+/// Executes a meta tool of the session. It asks for no approval, so that no state is one of its calls.
+async fn execute_meta_call(
+    key: &ProjectKey,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    call: Call,
+) -> ApiResult<SerializedJson<ResultView>> {
+    if call.approval.is_some() {
+        return Err(errors::approval_invalid(shown(&call.slug)).into());
+    }
+    if call.account.is_some() {
+        let problem =
+            "account: a meta tool uses none; name it in the calls of SERVICE_MULTI_EXECUTE_TOOL";
+        return Err(errors::session_invalid(problem).into());
+    }
+    let execution = execute_meta_tool(&key.server, caller, tool, call.arguments).await?;
+    reply(key, Approvable::Executed(execution)).await
+}
+
+async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJson<ResultView>> {
+    if let Approvable::Executed(execution) = &outcome {
+        let unknown = &execution.unknown_arguments;
+        CURRENT_REQUEST.with(|context| context.warnings.lock().add_arguments(unknown));
+    }
+    let view = ResultView::new(key.app(), outcome);
+    let size = view.data.0.len();
+    let turns = &key.app().large_work;
+    let reply = turns.scan(&key.project.tenant, size, move || {
+        SerializedJson::new(&view)
+    });
+    Ok(reply.await?)
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Warnings)> {
+    borrowed(bytes).map_err(|problems| errors::session_invalid(problems).into())
+}
+
+/// Returns the arguments as a part of the received bytes.
+fn arguments(bytes: &Bytes, arguments: Option<&RawValue>) -> ApiResult<Bytes> {
+    match arguments.map(RawValue::get) {
+        None | Some("null") => Ok(Bytes::from_static(b"{}")),
+        Some(text) if text.starts_with('{') => Ok(bytes.slice_ref(text.as_bytes())),
+        Some(_) => Err(errors::session_invalid("arguments: must be an object").into()),
+    }
+}
+
+/// Returns the slug of a tool. Fails if it is empty.
+fn not_empty(member: &str, slug: String) -> ApiResult<String> {
+    match slug.trim() {
+        "" => Err(errors::session_invalid(format!("{member}: is empty; name a tool")).into()),
+        _ => Ok(slug),
+    }
+}
+
+/// Finds a meta tool by its slug with the word of this installation.
+fn meta_tool(server: &Server, slug: &str) -> Option<MetaTool> {
+    let slug = slug.trim();
+    MetaTool::all().find(|tool| {
+        server
+            .branding
+            .rename(tool.slug())
+            .eq_ignore_ascii_case(slug)
+    })
+}
+
+/// Refuses a tool that only the client can run.
+fn refuse_local(slug: &str) -> ApiResult<()> {
+    let prefix = slug.get(..LOCAL_PREFIX.len());
+    if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(LOCAL_PREFIX)) {
+        let shown = shown(slug);
+        let problem = format!("tool_slug: {shown} is a tool of the client, which runs it itself");
+        return Err(errors::session_invalid(problem).into());
+    }
+    Ok(())
+}
+
+fn shown(slug: &str) -> String {
+    slug.chars().take(80).collect()
+}

@@ -1,0 +1,78 @@
+//! Errors that the server finds itself: keys that are missing or may not be used here, limits of
+//! requests, and cursors.
+
+use std::{fmt::Display, time::Duration};
+
+use app::SHORT_WAIT;
+pub use app::errors::*;
+
+app::error_table! { pub table:
+    /// The request has no API key. The headers that the operation takes are named.
+    KEY_MISSING = key_missing(headers: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the request has no API key in the header {headers}",
+        "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
+    /// The request has more than one credential.
+    KEY_AMBIGUOUS = key_ambiguous(): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the request has more than one API key",
+        "send exactly one key";
+    /// The key is valid but of another kind than the operation needs. Both kinds are named with their
+    /// article.
+    KEY_OF_OTHER_KIND = key_of_other_kind(wanted: &str, given: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the operation needs {wanted} key, and the request has {given} key",
+        "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
+    /// The operation is open only to keys without restricted permissions.
+    KEY_RESTRICTED = key_restricted(): Forbidden, 10403, "HTTP_Forbidden",
+        "the operation needs a key without restrictions, and the permissions of this key are restricted",
+        "use a key of the project that was created without `permissions`, or the key of a member with the role `admin`";
+    /// The key may not be used from the caller's address.
+    KEY_ADDRESS = key_address(): Forbidden, 10433, "HTTP_AddressNotAllowed",
+        "the key may not be used from the address of the request",
+        "send the request from an address in `allowed_ips` of the key, or use another key";
+    /// An MCP endpoint is not reached under this host name.
+    HOST_NOT_ALLOWED = host_not_allowed(host: impl Display): Forbidden, 10438, "HTTP_HostNotAllowed",
+        "MCP endpoints of this server are not reached under the host `{host}`",
+        "use the host of `public_url`, an IP address, or a host in the setting `mcp.allowed_hosts`";
+    /// A web page of another host sent the request.
+    ORIGIN_NOT_ALLOWED = origin_not_allowed(origin: impl Display): Forbidden, 10439, "HTTP_OriginNotAllowed",
+        "web pages of `{origin}` may not use the MCP endpoints of this server",
+        "add the host of the page to the setting `mcp.allowed_hosts`";
+
+    /// A request to the authorization server for assistants is invalid.
+    MCP_AUTHORIZATION_INVALID = mcp_authorization_invalid(problem: impl Display): Invalid, 4417, "McpAuthorization_RequestInvalid",
+        "the authorization request is invalid: {problem}",
+        "start the authorization again in the application";
+    /// A client requests tokens by another grant than the server has.
+    MCP_GRANT_TYPE_UNKNOWN = mcp_grant_type_unknown(): Invalid, 4418, "McpAuthorization_GrantTypeUnknown",
+        "grant_type is not supported",
+        "use authorization_code or refresh_token";
+    /// A client requests a scope that was not granted.
+    MCP_SCOPE_INVALID = mcp_scope_invalid(): Invalid, 4419, "McpAuthorization_ScopeInvalid",
+        "scope is more than was granted",
+        "send the `scope` of the last token response, or none";
+
+    /// Too many wrong keys came from one address.
+    TOO_MANY_FAILURES = too_many_failures(retry_after: Duration): LimitReached, 10430, "HTTP_TooManyFailedAuthentications",
+        "too many failed authentications from this address",
+        "wait, then send a valid key", with_retry_after(retry_after);
+    /// A rate limit is exceeded. The owner of the limit is named with its article.
+    RATE_EXCEEDED = rate_exceeded(owner: &str, retry_after: Duration): LimitReached, 10429, "HTTP_TooManyRequests",
+        "{owner} has exceeded its rate limit for ten minutes",
+        "wait, or ask the operator to raise `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
+    /// Too many webhooks were sent to one address.
+    WEBHOOK_RATE_EXCEEDED = webhook_rate_exceeded(retry_after: Duration): LimitReached, 2827, "Webhook_TooManyRequests",
+        "the address has received too many webhooks in a minute",
+        "send it again later, or ask the operator to raise `limits.rate_per_project`", with_retry_after(retry_after);
+    /// The address is sending too many request bodies at the same time. Nothing was started.
+    ADDRESS_BUSY = address_busy(): LimitReached, 10435, "Server_AddressBusy",
+        "the address sends too many request bodies at the same time",
+        "nothing was started: retry when the other requests have been sent", with_retry_after(SHORT_WAIT);
+
+    /// The cursor was not made by this server.
+    CURSOR_INVALID = cursor_invalid(): Invalid, 10423, "Request_CursorInvalid",
+        "the cursor is not valid",
+        "send `next_cursor` exactly as the server returned it, or omit the cursor";
+    /// Usage of this name is not counted.
+    USAGE_NOT_FOUND = usage_not_found(name: impl Display): NotFound, 803, "Usage_NotFound",
+        "usage of `{name}` is not counted",
+        "request the usage of `tool_execution`";
+}

@@ -1,0 +1,265 @@
+//! Rate and concurrency limits, which bound what one caller can take from the others.
+//!
+//! All counters live in this process and are reset by a restart; nothing else depends on them.
+
+mod arrivals;
+mod held;
+mod rates;
+mod streams;
+mod suspects;
+
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+    time::Duration,
+};
+
+use app::Error;
+use gate::{Capacity, Gate, KeyedLimit, Permit, Queue, Shares};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+pub(crate) use self::{
+    arrivals::Arrival,
+    held::Permits,
+    rates::{Allowance, RATE_WINDOW},
+};
+use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
+pub use self::{
+    arrivals::{body_shares, stranger_body_shares},
+    streams::{StreamPermit, stream_shares},
+    suspects::{SUSPECTS_AT_ONCE, SecretKind},
+};
+
+use settings::{IN_FLIGHT_WAIT, Limits, Sandbox};
+
+use crate::errors;
+
+/// Part of all requests that a project takes whenever they are free.
+const REQUEST_BASE_DIVISOR: u64 = 32;
+/// Part of the requests and of the rate of a project that callers without a key have in addition,
+/// at its public addresses.
+pub(crate) const STRANGER_DIVISOR: usize = 2;
+/// Part of both that one address has.
+pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
+
+/// Shares of projects in the pages of lists that are built concurrently. Each may hold some MiB.
+pub const PAGE_SHARES: Shares = Shares {
+    total: 32,
+    reserve: 8,
+    base: 1,
+    cap: 16,
+};
+/// Maximum time that a request waits to build a page.
+pub const MAX_PAGE_WAIT: Duration = Duration::from_secs(10);
+
+/// Returns the shares of projects in the requests that are answered concurrently.
+pub const fn request_shares(limits: &Limits) -> Shares {
+    let per_project = limits.in_flight_per_project() as u64;
+    Shares::new(limits.in_flight as u64, REQUEST_BASE_DIVISOR, per_project)
+}
+
+/// Returns the shares of projects in the requests of callers without a key.
+pub const fn stranger_shares(limits: &Limits) -> Shares {
+    let divisor = STRANGER_DIVISOR as u64;
+    let all = limits.in_flight as u64 / divisor;
+    let per_project = limits.in_flight_per_project() as u64 / divisor;
+    Shares::new(all, REQUEST_BASE_DIVISOR, per_project)
+}
+
+/// Sender of a request to a project.
+#[derive(Clone)]
+pub struct Caller {
+    pub tenant: Arc<str>,
+    /// Address of a caller without a key.
+    pub stranger: Option<IpAddr>,
+}
+
+/// Concurrency permit of a request to a project.
+pub struct CallerPermit {
+    _of_project: Permit<Arc<str>>,
+    _of_address: Option<OwnedSemaphorePermit>,
+}
+
+/// Permit to build a page of a list.
+pub(crate) type PagePermit = Permit<Arc<str>>;
+
+/// Returns the address to count: an IPv6 address counts as its /64, which belongs to one caller as
+/// a whole.
+pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+    }
+}
+
+/// All limits of requests.
+pub struct RequestLimiter {
+    /// Requests of an organization, of a project, and with one key.
+    pub rates: Rates,
+    /// Failed authentications from an address, by [`SecretKind`].
+    suspects: [Suspects; 3],
+    /// Bodies that are arriving.
+    pub arrivals: Arrivals,
+    /// Streams of announcements that are open.
+    pub streams: Streams,
+    /// Requests without a project, or whose project is not known yet.
+    arrived: Arc<Semaphore>,
+    projects: Gate<Arc<str>>,
+    /// Requests without a key, by project.
+    strangers: Gate<Arc<str>>,
+    /// Requests without a key, by project and address.
+    stranger_addresses: KeyedLimit<(Arc<str>, IpAddr)>,
+    /// Pages of lists, by project or organization.
+    pages: Gate<Arc<str>>,
+}
+
+impl RequestLimiter {
+    pub fn new(limits: &Limits, sandbox: &Sandbox) -> Self {
+        let strangers = stranger_shares(limits);
+        let of_address = strangers.cap as usize / STRANGER_ADDRESS_DIVISOR;
+        Self {
+            rates: Rates::new(limits),
+            suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
+            arrivals: Arrivals::new(sandbox),
+            streams: Streams::new(limits),
+            arrived: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))),
+            projects: Gate::new(request_shares(limits)),
+            strangers: Gate::new(strangers),
+            stranger_addresses: KeyedLimit::new(of_address.max(1)),
+            pages: Gate::new(PAGE_SHARES),
+        }
+    }
+
+    /// Returns the wrong secrets of a kind.
+    pub(crate) fn suspects(&self, kind: SecretKind) -> &Suspects {
+        &self.suspects[kind as usize]
+    }
+
+    /// Acquires a concurrency permit for a request whose project is not known.
+    ///
+    /// # Errors
+    /// [`errors::NODE_BUSY`] if no permit becomes free in time.
+    pub async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
+        // Most requests find a permit and set no timer.
+        if let Ok(permit) = self.arrived.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        let permit = Box::pin(timeout(
+            IN_FLIGHT_WAIT,
+            self.arrived.clone().acquire_owned(),
+        ));
+        permit
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| errors::node_busy(Capacity::Calls))
+    }
+
+    /// Acquires a concurrency permit for a request to a project, if one is free.
+    pub(crate) fn try_acquire_for_project(&self, caller: &Caller) -> Option<CallerPermit> {
+        let (projects, of_address) = self.gate_of(caller).ok()?;
+        Some(CallerPermit {
+            _of_project: projects.try_acquire(&caller.tenant).ok()?,
+            _of_address: of_address,
+        })
+    }
+
+    /// Acquires a concurrency permit for a request to a project.
+    ///
+    /// # Errors
+    /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if no permit
+    /// becomes free in time.
+    pub async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
+        let (projects, of_address) = self.gate_of(caller)?;
+        let permit = projects.acquire(&caller.tenant, Queue::time(IN_FLIGHT_WAIT));
+        let permit = permit.await;
+        Ok(CallerPermit {
+            _of_project: permit.map_err(|busy| errors::busy(Capacity::Calls, busy))?,
+            _of_address: of_address,
+        })
+    }
+
+    /// Acquires a permit to build a page of a list for a project or an organization.
+    ///
+    /// # Errors
+    /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if no permit becomes free within
+    /// [`MAX_PAGE_WAIT`].
+    pub(crate) async fn acquire_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
+        let permit = self.pages.acquire(owner, Queue::time(MAX_PAGE_WAIT));
+        permit
+            .await
+            .map_err(|busy| errors::busy(Capacity::Pages, busy))
+    }
+
+    /// Returns the permits that count for a caller, and takes that of the caller's address.
+    fn gate_of(
+        &self,
+        caller: &Caller,
+    ) -> Result<(&Gate<Arc<str>>, Option<OwnedSemaphorePermit>), Error> {
+        let Some(address) = caller.stranger else {
+            return Ok((&self.projects, None));
+        };
+        let key = (caller.tenant.clone(), counted_as(address));
+        let of_address = self.stranger_addresses.try_acquire(&key);
+        let of_address = of_address.ok_or_else(errors::address_busy)?;
+        Ok((&self.strangers, Some(of_address)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv6_addresses_count_as_their_network() {
+        let counted = |text: &str| counted_as(text.parse().unwrap()).to_string();
+        assert_eq!(counted("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(counted("2001:db8:1:3::6"), "2001:db8:1:3::");
+        assert_eq!(counted("192.0.2.1"), "192.0.2.1");
+    }
+
+    fn limiter(in_flight: usize) -> RequestLimiter {
+        let limits = Limits {
+            in_flight,
+            ..Limits::default()
+        };
+        RequestLimiter::new(&limits, &Sandbox::default())
+    }
+
+    fn caller(tenant: &str, stranger: Option<IpAddr>) -> Caller {
+        let tenant = tenant.into();
+        Caller { tenant, stranger }
+    }
+
+    #[tokio::test]
+    async fn project_concurrency_limit_releases_permits() {
+        let limiter = limiter(2);
+        let (one, other) = (caller("a", None), caller("b", None));
+        let held = limiter.acquire_for_project(&one).await.unwrap();
+        let refused = limiter.acquire_for_project(&one).await.err().unwrap();
+        assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
+        drop(limiter.acquire_for_project(&other).await.unwrap());
+        drop(held);
+        drop(limiter.acquire_for_project(&one).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn strangers_take_no_permit_of_keys() {
+        let limiter = limiter(64);
+        let mut held = Vec::new();
+        for address in 1..=4 {
+            let stranger = caller("a", Some([192, 0, 2, address].into()));
+            held.extend((0..6).map(|_| limiter.try_acquire_for_project(&stranger).unwrap()));
+            let refused = limiter.acquire_for_project(&stranger).await.err().unwrap();
+            assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
+        }
+        let late = caller("a", Some([192, 0, 2, 9].into()));
+        let refused = limiter.acquire_for_project(&late).await.err().unwrap();
+        assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
+        let keys = (0..16).map(|_| limiter.try_acquire_for_project(&caller("a", None)));
+        assert!(keys.collect::<Vec<_>>().iter().all(Option::is_some));
+    }
+}

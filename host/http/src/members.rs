@@ -1,0 +1,38 @@
+//! JSON values read as the types of bodies: every wrong property is named with its path, and
+//! unknown properties are noted, except inside a part with `#[serde(flatten)]`.
+
+use app::core::json::{Problem, Reader, all_problems};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::noting::{Notes, Noting};
+
+/// Path of the whole in problems.
+const DOCUMENT_NAME: &str = "body";
+
+/// Reads a value. Returns also the notes about its members.
+///
+/// # Errors
+/// The first problem, if the value does not fit the type.
+pub fn read<T: DeserializeOwned>(value: Value) -> Result<(T, Notes), Problem> {
+    let mut notes = Notes::default();
+    let read = T::deserialize(Noting::new(Reader::new(value), &mut notes));
+    read.map(|body| (body, notes))
+}
+
+/// Returns every problem of a value that does not fit the type.
+pub fn problems<'de, T: Deserialize<'de>>(value: Value) -> Vec<String> {
+    all_problems(value, DOCUMENT_NAME, |reader| {
+        T::deserialize(Noting::new(reader, &mut Notes::default())).err()
+    })
+}
+
+/// Deserializes a property whose null differs from its absence.
+///
+/// # Errors
+/// If the value does not fit the type.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}

@@ -1,0 +1,378 @@
+//! Messages of JSON-RPC 2.0 in bodies of requests, and the errors for bodies without one.
+//!
+//! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
+//! gets only what was checked here. Its errors in plain text become errors of JSON-RPC ([`in_json`]).
+
+use app::core::json::{self, Reader};
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use http::reply;
+use http_body_util::BodyExt;
+use rmcp::model::{
+    CallToolRequestParams, ErrorCode, GetPromptRequestParams, InitializeRequestParams,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestId,
+    SubscriptionsListenRequestParams,
+};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::{json, value::RawValue};
+
+use super::accepted::is_json;
+
+/// Maximum messages of a batch.
+pub const MAX_BATCH_MESSAGES: usize = 20;
+
+/// Error for a request, or a part of its body, that is not executed.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    /// The id of the request, if it could be read.
+    id: Option<RequestId>,
+    code: ErrorCode,
+    message: String,
+}
+
+impl Refusal {
+    /// Refuses what is not a request.
+    pub(super) fn invalid(id: Option<RequestId>, problem: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, id, problem)
+    }
+
+    /// Refuses a request with a status.
+    pub(super) fn new(
+        status: StatusCode,
+        id: Option<RequestId>,
+        problem: impl Into<String>,
+    ) -> Self {
+        let code = match status.is_server_error() {
+            true => ErrorCode::INTERNAL_ERROR,
+            false => ErrorCode::INVALID_REQUEST,
+        };
+        Self {
+            status,
+            id,
+            code,
+            message: problem.into(),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self {
+            status,
+            id,
+            code,
+            message,
+        } = self;
+        let error = json!({ "code": code, "message": message });
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        reply::json(status, &answer)
+    }
+}
+
+/// A body of JSON.
+pub(super) enum Body<'a> {
+    /// A value, which may be a message.
+    One(&'a RawValue),
+    /// The values of a list.
+    Batch(Vec<&'a RawValue>),
+}
+
+impl<'a> Body<'a> {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// If it is not JSON.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Refusal> {
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            let values = serde_json::from_slice(bytes).map_err(unreadable)?;
+            return Ok(Self::Batch(values));
+        }
+        let value = serde_json::from_slice(bytes).map_err(unreadable)?;
+        Ok(Self::One(value))
+    }
+}
+
+fn unreadable(cause: serde_json::Error) -> Refusal {
+    Refusal {
+        code: ErrorCode::PARSE_ERROR,
+        ..Refusal::invalid(None, format!("the body is not JSON: {cause}"))
+    }
+}
+
+/// Returns the id of a message, if it can be read.
+pub(super) fn id_of(message: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Identified {
+        id: RequestId,
+    }
+    // serde would read the id from a list, too.
+    let is_object = message.trim_ascii_start().starts_with(b"{");
+    let identified = serde_json::from_slice::<Identified>(message).ok();
+    identified.filter(|_| is_object).map(|message| message.id)
+}
+
+/// Returns the response of `rmcp` to a message. An error in plain text becomes one of JSON-RPC.
+pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
+    let status = response.status();
+    if status.is_success() || is_json(response.headers()) {
+        return response;
+    }
+    let body = response.into_body().collect().await;
+    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&body);
+    let (status, problem) = match status {
+        // The version of the protocol is the only header that was not checked before.
+        StatusCode::BAD_REQUEST => (status, format!("{text}: {}", versions_note())),
+        // The message is of no known form: its media type was checked before.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (StatusCode::BAD_REQUEST, text.into_owned()),
+        _ => (status, text.into_owned()),
+    };
+    Refusal::new(status, id_of(message), problem).into_response()
+}
+
+fn versions_note() -> String {
+    let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
+    let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
+    let names: Vec<_> = supported.map(ProtocolVersion::as_str).collect();
+    format!("send one of {}, or no such header", names.join(", "))
+}
+
+/// Members of a message.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Deserializes a property whose null differs from its absence.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Checks that a value is a message, and that its parameters are those of its method. `has_connections` is
+/// true for versions of the protocol in which a client connects.
+///
+/// # Errors
+/// If it is not a message.
+pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refusal> {
+    let invalid = |id, problem: &str| Err(Refusal::invalid(id, problem));
+    if !value.get().starts_with('{') {
+        return invalid(None, "a message must be an object");
+    }
+    let members = serde_json::from_str::<Members<'_>>(value.get());
+    let members = members
+        .map_err(|cause| Refusal::invalid(id_of(value.get().as_bytes()), cause.to_string()))?;
+    let id = match members.id.map(|id| serde_json::from_str(id.get())) {
+        None => None,
+        Some(Ok(id)) => Some(id),
+        Some(Err(_)) => return invalid(None, "id must be a string or an integer"),
+    };
+    if members.jsonrpc.map(RawValue::get) != Some(r#""2.0""#) {
+        return invalid(id, r#"jsonrpc must be "2.0""#);
+    }
+    let Some(method) = members.method else {
+        let is_response = members.result.or(members.error).is_some();
+        return match is_response {
+            true => invalid(
+                id,
+                "the server sends no requests, so that it takes no responses: send a request with a method",
+            ),
+            false => invalid(id, "method: is required"),
+        };
+    };
+    if members.result.is_some() || members.error.is_some() {
+        return invalid(id, "a request has neither result nor error, not even null");
+    }
+    let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+        return invalid(id, "method must be a string");
+    };
+    let params = members.params.map_or("{}", RawValue::get);
+    if method == "initialize" && !has_connections {
+        // The answer is that the method does not exist.
+        return Ok(());
+    }
+    // A client that sent valid JSON-RPC gets status 200, so that it reads the error.
+    let status = match id {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::BAD_REQUEST,
+    };
+    let checked = check_params(&method, params, id.is_some());
+    checked.map_err(|message| Refusal {
+        code: ErrorCode::INVALID_PARAMS,
+        ..Refusal::new(status, id, message)
+    })
+}
+
+/// Checks the parameters of a method. Those of notifications are not read.
+fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), String> {
+    if !params.starts_with('{') {
+        return Err("params must be an object".to_owned());
+    }
+    if !is_request {
+        return Ok(());
+    }
+    match method {
+        "initialize" => read::<InitializeRequestParams>(params),
+        "tools/call" => {
+            check_arguments(params)?;
+            read::<CallToolRequestParams>(params)
+        }
+        "prompts/get" => {
+            check_arguments(params)?;
+            read::<GetPromptRequestParams>(params)
+        }
+        "resources/read" => read::<ReadResourceRequestParams>(params),
+        "subscriptions/listen" => read::<SubscriptionsListenRequestParams>(params),
+        "tools/list" | "prompts/list" | "resources/list" => read::<PaginatedRequestParams>(params),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the parameter that models write, and often as a string.
+fn check_arguments(params: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Arguments<'a> {
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+    }
+    let read: Arguments<'_> = serde_json::from_str(params).map_err(|cause| cause.to_string())?;
+    match read.arguments.map(RawValue::get) {
+        Some(arguments) if !arguments.starts_with('{') => {
+            let kind = match arguments.as_bytes().first() {
+                Some(b'"') => "a string",
+                Some(b'[') => "a list",
+                Some(b't' | b'f') => "a boolean",
+                _ => "a number",
+            };
+            Err(format!("arguments must be an object, not {kind}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
+    const PARAMS: &str = "params";
+    if serde_json::from_str::<T>(params).is_ok() {
+        return Ok(());
+    }
+    // Read again for an error that names the path and repeats no value.
+    let value = json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS}: {cause}"))?;
+    Err(match T::deserialize(Reader::new(value)) {
+        Ok(_) => format!("{PARAMS}: has another form than the method expects"),
+        Err(problem) => problem.inside(PARAMS).line(PARAMS),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn refusal(body: &str) -> Option<(Value, ErrorCode, String)> {
+        let checked = match Body::read(body.as_bytes()) {
+            Ok(Body::One(value)) => check(value, true),
+            Ok(Body::Batch(_)) => panic!("a batch: {body}"),
+            Err(refused) => Err(refused),
+        };
+        let Refusal {
+            id, code, message, ..
+        } = checked.err()?;
+        Some((json!(id), code, message))
+    }
+
+    #[test]
+    fn faulty_messages_are_refused_with_the_reason() {
+        let request = |more: &str| format!(r#"{{"jsonrpc":"2.0","id":7,{more}}}"#);
+        let call = |params: &str| request(&format!(r#""method":"tools/call","params":{params}"#));
+        let (parse, invalid, params) = (
+            ErrorCode::PARSE_ERROR,
+            ErrorCode::INVALID_REQUEST,
+            ErrorCode::INVALID_PARAMS,
+        );
+        let seven = json!(7);
+        for (body, id, code, reason) in [
+            (r#"{"jsonrpc":"#.to_owned(), Value::Null, parse, "EOF"),
+            (String::new(), Value::Null, parse, "EOF"),
+            ("5".to_owned(), Value::Null, invalid, "object"),
+            ("{}".to_owned(), Value::Null, invalid, "jsonrpc"),
+            (request(r#""x":1"#), seven.clone(), invalid, "method"),
+            (
+                request(r#""method":"ping","error":null"#),
+                seven.clone(),
+                invalid,
+                "error",
+            ),
+            (request(r#""method":1"#), seven.clone(), invalid, "method"),
+            (
+                request(r#""method":"a","method":"b""#),
+                seven.clone(),
+                invalid,
+                "duplicate",
+            ),
+            (request(r#""error":5"#), seven.clone(), invalid, "responses"),
+            (
+                r#"{"id":7,"error":5}"#.to_owned(),
+                seven.clone(),
+                invalid,
+                "jsonrpc",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(),
+                Value::Null,
+                invalid,
+                "id",
+            ),
+            (call("[]"), seven.clone(), params, "params"),
+            (call("{}"), seven.clone(), params, "name"),
+            (
+                call(r#"{"name":"A","arguments":"{}"}"#),
+                seven.clone(),
+                params,
+                "arguments must be an object, not a string",
+            ),
+            (
+                call(r#"{"name":"A","arguments":[]}"#),
+                seven.clone(),
+                params,
+                "not a list",
+            ),
+            (
+                request(r#""method":"tools/list","params":{"cursor":1}"#),
+                seven,
+                params,
+                "string",
+            ),
+        ] {
+            let (own_id, own_code, message) = refusal(&body).unwrap();
+            assert_eq!((own_id, own_code), (id, code), "{body}: {message}");
+            assert!(message.contains(reason), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn valid_messages_pass() {
+        for body in [
+            r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"other/method","params":{"a":1}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"A","_meta":{"progressToken":1}}}"#,
+        ] {
+            assert!(refusal(body).is_none(), "{body}");
+        }
+    }
+}
