@@ -9,6 +9,7 @@ mod serializer;
 use std::{borrow::Cow, collections::HashMap};
 
 use app::agents::meta::MetaTool;
+use bytes::Bytes;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -73,6 +74,17 @@ impl Branding {
             }
         }
         text
+    }
+
+    /// Returns the data of a meta tool's result with this installation's word in the slugs of meta tools,
+    /// unless it is the data of other tools.
+    pub fn rename_result(&self, tool: MetaTool, data: Bytes) -> Bytes {
+        match std::str::from_utf8(&data) {
+            Ok(text) if !self.is_default() && !tool.returns_tool_data() => {
+                self.rename_slugs(text).into_owned().into()
+            }
+            _ => data,
+        }
     }
 
     /// Returns the name of a struct field or enum variant with this installation's word.
