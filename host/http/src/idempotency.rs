@@ -15,7 +15,7 @@ use app::{
 };
 use axum::{
     body::Body,
-    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header, response::Parts},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -186,17 +186,10 @@ async fn run(
     handover::answer_in_task(&server.detached, answer).await
 }
 
-/// Records the outcome before the response is sent.
-async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
-    let (parts, body) = response.into_parts();
-    // Every response body is in memory already.
-    let bytes = body
-        .collect()
-        .await
-        .map(http_body_util::Collected::to_bytes)
-        .unwrap_or_default();
-    let outcome = match parts.status {
-        status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
+/// Returns the outcome of a request; `None` if it is unknown.
+fn outcome(parts: &Parts, body: &[u8], keep: bool) -> Option<Outcome> {
+    match parts.status {
+        status if status.is_success() => Some(match (keep, String::from_utf8(body.to_vec())) {
             (true, Ok(body)) => Outcome::Done(RecordedResponse {
                 status: status.as_u16(),
                 body,
@@ -209,8 +202,19 @@ async fn note(server: &Server, pending: Pending, keep: bool, response: Response)
         | StatusCode::BAD_GATEWAY
         | StatusCode::GATEWAY_TIMEOUT => None,
         _ => Some(Outcome::Refused),
-    };
-    if let Some(outcome) = outcome
+    }
+}
+
+/// Records the outcome before the response is sent.
+async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    // Every response body is in memory already.
+    let bytes = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    if let Some(outcome) = outcome(&parts, &bytes, keep)
         && let Err(cause) = idempotency::complete(&server.app, pending, outcome).await
     {
         // Later requests with this key are refused; the response of this one is still sent.

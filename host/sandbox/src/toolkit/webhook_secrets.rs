@@ -111,21 +111,15 @@ impl WebhookSecrets {
         Redactor::new(long_enough.take(MAX_SECRETS))
     }
 
-    /// Returns true if a signature of a message is right.
-    pub(super) fn verify(
-        &mut self,
-        name: &str,
-        algorithm: Algorithm,
-        message: &[u8],
-        signature: &[u8],
-    ) -> Result<bool, Error> {
-        if message.len() > MAX_SIGNED_MESSAGE_BYTES {
+    /// Counts the bytes of a signed message. Fails if they are too many.
+    fn count_signed(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes > MAX_SIGNED_MESSAGE_BYTES {
             return Err(error(
                 "too_large",
                 format!("a signed message has at most {MAX_SIGNED_MESSAGE_BYTES} bytes"),
             ));
         }
-        self.signed_bytes += message.len();
+        self.signed_bytes += bytes;
         if self.signed_bytes > MAX_SIGNED_BYTES_PER_CALL {
             return Err(error(
                 "limit",
@@ -134,6 +128,18 @@ impl WebhookSecrets {
                 ),
             ));
         }
+        Ok(())
+    }
+
+    /// Returns true if a signature of a message is right.
+    pub(super) fn verify(
+        &mut self,
+        name: &str,
+        algorithm: Algorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<bool, Error> {
+        self.count_signed(message.len())?;
         let secret = self.by_name.get(name).map(Secret::expose).ok_or_else(|| {
             error(
                 "not_found",
