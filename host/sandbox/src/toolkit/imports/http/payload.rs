@@ -85,14 +85,7 @@ pub(super) fn to_payload(
     files: &Files,
     limits: &Limits,
 ) -> Result<Payload, Error> {
-    let all: u64 = match &body {
-        http::Body::Empty => 0,
-        http::Body::Content(one) => content_size(one, files, limits)?,
-        http::Body::Multipart(parts) => parts
-            .iter()
-            .map(|part| content_size(&part.content, files, limits))
-            .sum::<Result<_, Error>>()?,
-    };
+    let all = body_size(&body, files, limits)?;
     let most = limits.file.max(limits.request_body);
     if all > most {
         let problem = format!("the body of a request has at most {most} bytes with its files");
@@ -115,6 +108,17 @@ pub(super) fn to_payload(
                 .collect::<Result<_, Error>>()?,
         ),
     })
+}
+
+fn body_size(body: &http::Body, files: &Files, limits: &Limits) -> Result<u64, Error> {
+    match body {
+        http::Body::Empty => Ok(0),
+        http::Body::Content(one) => content_size(one, files, limits),
+        http::Body::Multipart(parts) => parts
+            .iter()
+            .map(|part| content_size(&part.content, files, limits))
+            .sum(),
+    }
 }
 
 fn content_size(content: &http::Content, files: &Files, limits: &Limits) -> Result<u64, Error> {
