@@ -41,17 +41,7 @@ pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
             // Another server on the same store created it first. The other records are found, or
             // created here.
             Err(error) if error.is(&errors::PROJECT_NAME_TAKEN) => {
-                let found = projects::organization(app).await?;
-                let id = found
-                    .map(|record| OrganizationId::parse(&record.id))
-                    .transpose()?;
-                let id = id.ok_or_else(|| {
-                    anyhow::anyhow!(
-                        "the organization exists but cannot be read: start the server again"
-                    )
-                })?;
-                let key = projects::organization_key(app, &id).await?;
-                (id, key)
+                existing_organization(app).await?
             }
             made => made?,
         };
@@ -70,6 +60,18 @@ pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
         project_key,
         organization_key,
     })
+}
+
+async fn existing_organization(app: &App) -> Result<(OrganizationId, Zeroizing<String>), Stop> {
+    let found = projects::organization(app).await?;
+    let id = found
+        .map(|record| OrganizationId::parse(&record.id))
+        .transpose()?;
+    let id = id.ok_or_else(|| {
+        anyhow::anyhow!("the organization exists but cannot be read: start the server again")
+    })?;
+    let key = projects::organization_key(app, &id).await?;
+    Ok((id, key))
 }
 
 /// Returns the keys of the oldest project. Completes a first start that was interrupted.

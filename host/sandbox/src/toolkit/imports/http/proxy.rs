@@ -137,23 +137,30 @@ impl Outgoing {
             }
             !ours
         });
-        if let Some(credential) = &credential
-            && let Ok(mut url) = Url::parse(&request.url)
-        {
+        if let Some(credential) = &credential {
             let names = credential::query_names(credential);
-            let kept: Vec<_> = url
-                .query_pairs()
-                .into_owned()
-                .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
-                .collect();
-            if kept.len() < url.query_pairs().count() {
-                url.query_pairs_mut().clear().extend_pairs(kept);
-                request.url = url.into();
-                removed.extend(names.into_iter().map(str::to_owned));
-            }
+            removed.extend(remove_parameters(&mut request.url, names));
         }
         removed
     }
+}
+
+/// Removes query parameters from a URL. Returns their names if it had one of them.
+fn remove_parameters(address: &mut String, names: Vec<&str>) -> Vec<String> {
+    let Ok(mut url) = Url::parse(address) else {
+        return Vec::new();
+    };
+    let kept: Vec<_> = url
+        .query_pairs()
+        .into_owned()
+        .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
+        .collect();
+    if kept.len() == url.query_pairs().count() {
+        return Vec::new();
+    }
+    url.query_pairs_mut().clear().extend_pairs(kept);
+    *address = url.into();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 impl crate::Policy {
