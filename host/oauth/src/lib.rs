@@ -252,10 +252,7 @@ impl Flow<'_> {
             AuthMode::Saml => Some("urn:ietf:params:oauth:grant-type:saml2-bearer"),
             _ => None,
         };
-        let mut standard: Vec<_> = grant
-            .map(|grant| ("grant_type", grant.to_owned()))
-            .into_iter()
-            .collect();
+        let mut standard = Vec::from_iter(grant.map(|grant| ("grant_type", grant.to_owned())));
         let extra = [("scope", scope)];
         if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml)
             && !extra[0].1.is_empty()
@@ -324,12 +321,10 @@ impl Flow<'_> {
             let flow = self.with_values(&values);
             if step.keep.is_empty() {
                 let answer = flow.send_step(&step.request, Some(&oauth2.response));
-                let next = flow.read_tokens(&answer.await?)?;
-                tokens.values.extend(next.values);
-                tokens = Tokens {
-                    values: tokens.values,
-                    ..next
-                };
+                let mut next = flow.read_tokens(&answer.await?)?;
+                tokens.values.extend(std::mem::take(&mut next.values));
+                next.values = tokens.values;
+                tokens = next;
             } else {
                 tokens.values.extend(flow.run_step(step).await?);
             }

@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Config, SessionCaller, scope};
+use super::{Config, SessionCaller, errors, scope};
 use crate::{
     App, Result,
     accounts::{self, SessionAccount, oauth_apps},
     catalog::{AuthMode, Snapshot, Toolkit, ToolkitFilter, ToolkitKind, ToolkitOrder},
+    core::truncate,
 };
 
 /// A filter for the toolkits of a session.
@@ -68,6 +69,16 @@ pub async fn toolkits(
         .filter(|view| is_named || view.enabled)
         .filter(|view| !filter.connected || view.account.is_some())
         .collect())
+}
+
+/// Finds a toolkit that a call names.
+pub(super) fn named<'c>(catalog: &'c Snapshot, slug: &str) -> Result<&'c Arc<Toolkit>> {
+    catalog.toolkit(slug.trim()).ok_or_else(|| {
+        catalog.missing([slug], || {
+            let similar = catalog.similar_toolkit(slug);
+            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(slug)))
+        })
+    })
 }
 
 /// Returns the account that a session uses by default for each toolkit, if it is active.

@@ -170,9 +170,8 @@ async fn set_deprecated(
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);
-        app.store
-            .commit(Batch::at(now).update(&record).announce())
-            .await?;
+        let batch = Batch::at(now).update(&record).announce();
+        app.store.commit(batch).await?;
         tracing::info!(
             target: AUDIT_LOG_TARGET,
             toolkit,

@@ -59,11 +59,9 @@ impl WebhookSecrets {
             _ => Value::Null,
         };
         secrets.take_from(&mut value, policy, "");
-        let withhold = withhold && !policy.write_only.is_empty();
-        let config = if withhold {
-            value.to_string().into()
-        } else {
-            config
+        let config = match withhold && !policy.write_only.is_empty() {
+            true => value.to_string().into(),
+            false => config,
         };
         let action = Action::Receive {
             trigger,

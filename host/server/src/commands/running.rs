@@ -206,7 +206,6 @@ impl Running {
         for (name, text) in more {
             headers.insert(name, value(&text)?);
         }
-        let limits = Limits::within(REQUEST_TIMEOUT, MAX_RESPONSE_BYTES);
         let url = url
             .parse()
             .with_context(|| format!("`{url}` is not a URL"))?;
@@ -215,7 +214,7 @@ impl Running {
             url,
             headers,
             body,
-            limits,
+            limits: Limits::within(REQUEST_TIMEOUT, MAX_RESPONSE_BYTES),
         })
     }
 

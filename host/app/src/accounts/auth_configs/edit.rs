@@ -313,19 +313,18 @@ fn check_client(
         checked.map_err(|why| errors::invalid(format!("{path}credentials.private_key: {why}")))?;
     }
     for name in ["scopes", "user_scopes"] {
-        let is_valid = own.get(name).is_none_or(|value| {
-            value.is_string()
-                || value
-                    .as_array()
-                    .is_some_and(|list| list.iter().all(Value::is_string))
-        });
-        if !is_valid {
+        if !own.get(name).is_none_or(is_scopes) {
             return Err(errors::invalid(format!(
                 "{path}credentials.{name}: must be a string or a list of strings"
             )));
         }
     }
     Ok(())
+}
+
+fn is_scopes(value: &Value) -> bool {
+    let strings = value.as_array();
+    value.is_string() || strings.is_some_and(|list| list.iter().all(Value::is_string))
 }
 
 /// Returns the scheme that a property of a request names, if the toolkit offers it.

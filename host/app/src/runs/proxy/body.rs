@@ -119,11 +119,9 @@ pub(super) async fn body_bytes(
             bytes.len()
         )));
     }
-    if let Some(media_type) = media_type
-        && !headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
-    {
+    let mut names = headers.iter().map(|(name, _)| name);
+    let is_set = names.any(|name| name.eq_ignore_ascii_case("content-type"));
+    if let Some(media_type) = media_type.filter(|_| !is_set) {
         headers.push(("content-type".to_owned(), media_type));
     }
     Ok(bytes)

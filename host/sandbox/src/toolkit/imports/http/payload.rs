@@ -97,16 +97,18 @@ pub(super) fn to_payload(
         http::Body::Multipart(parts) => Payload::Multipart(
             parts
                 .into_iter()
-                .map(|part| {
-                    Ok(Part {
-                        name: part.name,
-                        filename: part.filename,
-                        media_type: part.media_type,
-                        bytes: content_bytes(part.content, files)?,
-                    })
-                })
+                .map(|part| to_part(part, files))
                 .collect::<Result<_, Error>>()?,
         ),
+    })
+}
+
+fn to_part(part: http::Part, files: &Files) -> Result<Part, Error> {
+    Ok(Part {
+        name: part.name,
+        filename: part.filename,
+        media_type: part.media_type,
+        bytes: content_bytes(part.content, files)?,
     })
 }
 
