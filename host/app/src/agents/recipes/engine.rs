@@ -311,7 +311,7 @@ fn failed(place: &str, problem: impl Display) -> Stop {
 }
 
 /// Returns the items of a loop.
-fn loop_items(list: Value) -> Result<Vec<Value>, String> {
+fn loop_items(list: Value) -> std::result::Result<Vec<Value>, String> {
     match list {
         Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => Ok(items),
         Value::Array(items) => {

@@ -87,8 +87,7 @@ pub async fn list(
     Ok(page.end())
 }
 
-/// Returns the views of instances, without those that were deleted after they were read, and the size
-/// of their configurations and actions.
+/// Returns the views of instances that still exist, and the size of their configurations and actions.
 async fn views(
     app: &App,
     project: &Project,
@@ -101,9 +100,7 @@ async fn views(
     let events = records.iter().flat_map(|record| record.body.recent.ids());
     let events: Vec<_> = events.collect();
     let deliveries = delivery::of_events(app, project, &events).await?;
-    let by_id = records
-        .into_iter()
-        .map(|record| (record.id.clone(), record));
+    let by_id = records.into_iter().map(|one| (one.id.clone(), one));
     let mut progress_by_id: HashMap<_, _> = by_id.collect();
     let mut views = Vec::with_capacity(instances.len());
     let mut bytes = 0;

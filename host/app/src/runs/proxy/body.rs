@@ -113,11 +113,10 @@ pub(super) async fn body_bytes(
             (bytes, media_type.or(own))
         }
     };
-    if bytes.len() > MAX_BODY_BYTES {
-        return Err(errors::invalid(format!(
-            "the body has {} bytes; at most {MAX_BODY_BYTES} can be sent",
-            bytes.len()
-        )));
+    let size = bytes.len();
+    if size > MAX_BODY_BYTES {
+        let problem = format!("the body has {size} bytes; at most {MAX_BODY_BYTES} can be sent");
+        return Err(errors::invalid(problem));
     }
     let mut names = headers.iter().map(|(name, _)| name);
     let is_set = names.any(|name| name.eq_ignore_ascii_case("content-type"));
