@@ -195,6 +195,16 @@ mod tests {
     }
 
     #[test]
+    fn data_of_tools_keeps_its_words() {
+        let data = Bytes::from_static(br#"{"next":"SERVICE_SEARCH_TOOLS"}"#);
+        let branding = Branding::new("acme");
+        let of_tools = branding.rename_result(MetaTool::MultiExecuteTool, data.clone());
+        assert_eq!(of_tools, data);
+        let own = branding.rename_result(MetaTool::SearchTools, data);
+        assert_eq!(own, r#"{"next":"ACME_SEARCH_TOOLS"}"#);
+    }
+
+    #[test]
     fn identifiers_carry_operator_word_in_their_casing() {
         let (default, other, inside) = (
             Branding::new(DEFAULT_BRAND),

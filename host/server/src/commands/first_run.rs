@@ -177,26 +177,30 @@ pub(crate) fn print_summary(
     };
     terminal.pair("keys", &keys);
     if new {
-        let index = server.app.catalog.snapshot();
-        let names = index.toolkits().take(MAX_LISTED_TOOLKITS);
-        let names: Vec<_> = names.map(|toolkit| &*toolkit.slug).collect();
-        let tools: usize = index
-            .toolkits()
-            .map(|toolkit| toolkit.current().tools.len())
-            .sum();
-        let more = index.toolkits().count() - names.len();
-        let toolkits = match (names.is_empty(), more) {
-            (true, _) => "none yet; publish one with `toolkit publish`".to_owned(),
-            (false, 0) => format!("{} ({tools} tools)", names.join(", ")),
-            (false, more) => format!("{} and {more} more ({tools} tools)", names.join(", ")),
-        };
-        terminal.pair("toolkits", &toolkits);
+        terminal.pair("toolkits", &published_toolkits(server));
     }
     for pair in config.net.rewrite.iter() {
         terminal.note(&format!(
             "net.rewrite sends requests for {}",
             pair.replacen('=', " to ", 1)
         ));
+    }
+}
+
+/// Names the published toolkits, of which many are only counted.
+fn published_toolkits(server: &Server) -> String {
+    let index = server.app.catalog.snapshot();
+    let first = index.toolkits().take(MAX_LISTED_TOOLKITS);
+    let names: Vec<_> = first.map(|toolkit| &*toolkit.slug).collect();
+    let tools: usize = index
+        .toolkits()
+        .map(|toolkit| toolkit.current().tools.len())
+        .sum();
+    let more = index.toolkits().count() - names.len();
+    match (names.is_empty(), more) {
+        (true, _) => "none yet; publish one with `toolkit publish`".to_owned(),
+        (false, 0) => format!("{} ({tools} tools)", names.join(", ")),
+        (false, more) => format!("{} and {more} more ({tools} tools)", names.join(", ")),
     }
 }
 

@@ -113,13 +113,9 @@ pub async fn create(
         proxy.to_net_proxy(CREATE_PATH)?;
     }
     let id = AuthConfigId::random();
-    let name = match request
-        .name
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-    {
-        Some(name) => checked_name(CREATE_PATH, name)?,
-        None => format!("{}-{}", release.slug, ids::random_text(6)),
+    let name = match request.name.as_deref().map(str::trim) {
+        None | Some("") => format!("{}-{}", release.slug, ids::random_text(6)),
+        Some(name) => checked_name(CREATE_PATH, name.to_owned())?,
     };
     let (own, shared, proxy) = seal(app, project, &id, &request.credentials).await?;
     let body = AuthConfig {
