@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use app::{
-    Class,
+    Class, Error,
     projects::{
         Holder, LogVisibility, Owner,
         idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
@@ -15,7 +15,9 @@ use app::{
 };
 use axum::{
     body::Body,
-    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header, response::Parts,
+    },
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -88,17 +90,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
     let whole = Request::from_parts(parts.clone(), body);
     let limit = operation().max_body.bytes();
     let bytes = read(server, whole, limit).await?;
-    let key = parts
-        .headers
-        .get(KEY_HEADER)
-        .and_then(|key| key.to_str().ok())
-        .filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len()))
-        .filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
-    let key = key.ok_or_else(|| {
-        errors::invalid(format!(
-            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without spaces"
-        ))
-    })?;
+    let key = key(&parts.headers)?;
     let target = parts
         .uri
         .path_and_query()
@@ -121,6 +113,20 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
             ))
         }
     }
+}
+
+/// Reads the idempotency key of a request.
+fn key(headers: &HeaderMap) -> Result<&str, Error> {
+    let key = headers
+        .get(KEY_HEADER)
+        .and_then(|key| key.to_str().ok())
+        .filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len()))
+        .filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
+    key.ok_or_else(|| {
+        errors::invalid(format!(
+            "Idempotency-Key: must be 1 to {MAX_KEY_CHARS} printable characters without spaces"
+        ))
+    })
 }
 
 /// Leaves the refusal of a request to its handler. Fails if the server could not check the key: the
@@ -186,17 +192,10 @@ async fn run(
     handover::answer_in_task(&server.detached, answer).await
 }
 
-/// Records the outcome before the response is sent.
-async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
-    let (parts, body) = response.into_parts();
-    // Every response body is in memory already.
-    let bytes = body
-        .collect()
-        .await
-        .map(http_body_util::Collected::to_bytes)
-        .unwrap_or_default();
-    let outcome = match parts.status {
-        status if status.is_success() => Some(match (keep, String::from_utf8(bytes.to_vec())) {
+/// Returns the outcome of a request; `None` if it is unknown.
+fn outcome(parts: &Parts, body: &[u8], keep: bool) -> Option<Outcome> {
+    match parts.status {
+        status if status.is_success() => Some(match (keep, String::from_utf8(body.to_vec())) {
             (true, Ok(body)) => Outcome::Done(RecordedResponse {
                 status: status.as_u16(),
                 body,
@@ -209,8 +208,19 @@ async fn note(server: &Server, pending: Pending, keep: bool, response: Response)
         | StatusCode::BAD_GATEWAY
         | StatusCode::GATEWAY_TIMEOUT => None,
         _ => Some(Outcome::Refused),
-    };
-    if let Some(outcome) = outcome
+    }
+}
+
+/// Records the outcome before the response is sent.
+async fn note(server: &Server, pending: Pending, keep: bool, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    // Every response body is in memory already.
+    let bytes = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    if let Some(outcome) = outcome(&parts, &bytes, keep)
         && let Err(cause) = idempotency::complete(&server.app, pending, outcome).await
     {
         // Later requests with this key are refused; the response of this one is still sent.

@@ -35,7 +35,6 @@ pub mod routes;
 pub mod row;
 pub(crate) mod runner;
 pub mod server;
-pub mod sessions;
 pub mod signature;
 pub mod sse;
 pub mod unimplemented;

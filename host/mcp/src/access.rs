@@ -101,12 +101,11 @@ pub(super) async fn admit(
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
         let key = project_key(server, &mut parts, &caller.resource()).await?;
         if key.project.id != caller.project.id {
-            return Err(if is_required {
-                errors::key_of_other_kind("the project's", "another project's")
-            } else {
-                caller.not_found()
-            }
-            .into());
+            let refusal = match is_required {
+                true => errors::key_of_other_kind("the project's", "another project's"),
+                false => caller.not_found(),
+            };
+            return Err(refusal.into());
         }
         admitted = Some(key);
     } else {

@@ -107,6 +107,25 @@ impl UrlRequest {
     }
 }
 
+fn question(message: String, url: String) -> InputRequiredResult {
+    let params = ElicitRequestParams::UrlElicitationParams {
+        meta: None,
+        message,
+        url,
+        elicitation_id: String::new(),
+    };
+    let request = InputRequest::Elicitation(ElicitRequest::new(params));
+    let requests = BTreeMap::from([(REQUEST_NAME.to_owned(), request)]);
+    InputRequiredResult::from_input_requests(requests)
+}
+
+fn elicitation_error(message: String, url: &str) -> ErrorData {
+    let id = random_text(ELICITATION_ID_CHARS);
+    let elicitation = json!({ "mode": "url", "elicitationId": id, "url": url, "message": message });
+    let data = json!({ "elicitations": [elicitation] });
+    ErrorData::new(URL_ELICITATION_REQUIRED, message, Some(data))
+}
+
 /// Answers a call whose user has to connect an account first.
 pub(super) fn ask(
     link: ConnectionLink,
@@ -121,27 +140,10 @@ pub(super) fn ask(
     let message = format!("Connect an account for {toolkit}, then the call can go on.");
     let is_first = consent == Consent::NotAsked;
     if is_first && way == UrlRequest::Result {
-        let params = ElicitRequestParams::UrlElicitationParams {
-            meta: None,
-            message,
-            url,
-            elicitation_id: String::new(),
-        };
-        let request = InputRequest::Elicitation(ElicitRequest::new(params));
-        let requests = BTreeMap::from([(REQUEST_NAME.to_owned(), request)]);
-        let question = InputRequiredResult::from_input_requests(requests);
-        return Ok(Outcome::Asked(question));
+        return Ok(Outcome::Asked(question(message, url)));
     }
     if is_first && way == UrlRequest::Error {
-        let id = random_text(ELICITATION_ID_CHARS);
-        let elicitation =
-            json!({ "mode": "url", "elicitationId": id, "url": url, "message": message });
-        let data = json!({ "elicitations": [elicitation] });
-        return Err(ErrorData::new(
-            URL_ELICITATION_REQUIRED,
-            message,
-            Some(data),
-        ));
+        return Err(elicitation_error(message, &url));
     }
     let cause = errors::mcp_not_connected(truncate(&user_id), toolkit, url);
     Ok(refused(&cause))

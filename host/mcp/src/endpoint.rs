@@ -5,7 +5,10 @@ use std::sync::Arc;
 use app::{
     App, Error,
     agents::{
-        self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
+        self, SessionCaller, SessionExecute,
+        mcp_servers::McpCaller,
+        meta::{self, MetaTool},
+        recipes,
     },
     catalog::ResolvedTool,
     core::truncate,
@@ -19,7 +22,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
-use http::{Server, errors, limiter::StreamPermit, permits, sessions::execute_meta_tool};
+use http::{Server, errors, limiter::StreamPermit, permits};
 use http_body_util::Full;
 use manifest::did_you_mean;
 use rmcp::{
@@ -290,7 +293,9 @@ impl Endpoint {
         arguments: Bytes,
     ) -> BoxFuture<'a, Result<Outcome, Error>> {
         let outcome = async move {
-            let execution = execute_meta_tool(&self.server, caller, tool, arguments).await?;
+            let server = &self.server;
+            let mut execution = meta::execute(&server.app, caller, tool, arguments).await?;
+            execution.data = server.branding.rename_result(tool, execution.data);
             Ok(if tool.returns_tool_data() {
                 untrusted(execution, Source::new(Vec::new()))
             } else {

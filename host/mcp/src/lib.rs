@@ -31,7 +31,7 @@ mod tools;
 use std::sync::Arc;
 
 use app::{
-    agents::{mcp_oauth::Resource, mcp_servers::McpCaller},
+    agents::{CallerRights, SessionCaller, mcp_oauth::Resource, mcp_servers::McpCaller},
     core::ids::SessionId,
     projects::permissions::{Access, Area},
 };
@@ -64,7 +64,7 @@ pub use self::{
 };
 use http::{
     ApiResult, Path, ProjectKey, Server, body, context::operation, operation::Permission,
-    request_id, sessions,
+    request_id,
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
@@ -131,10 +131,12 @@ pub async fn session(
         let (mut parts, body) = request.into_parts();
         let resource = Resource::Session(id.clone());
         let key = access::project_key(&server, &mut parts, &resource).await?;
-        let caller = sessions::open(&key, &id).await?;
+        let rights = CallerRights::of_key(&key.holder, key.consent.clone());
+        let caller = SessionCaller::open(key.app(), &key.project, &id, request_id(), rights);
         let request = Request::from_parts(parts, body);
         let connection = Connection::of(&request, Some(&key));
-        let endpoint = Endpoint::new(server.clone(), state, Caller::Session(caller), connection);
+        let caller = Caller::Session(caller.await?);
+        let endpoint = Endpoint::new(server.clone(), state, caller, connection);
         answer(endpoint, request).await
     }
     .await;

@@ -149,13 +149,7 @@ impl ErrorContext {
             if cause.is::<connect::ConnectTimeout>() {
                 return self.timeout("the connection", connect_limit);
             }
-            let certificate = cause.downcast_ref::<io::Error>().is_some_and(|error| {
-                matches!(
-                    error.kind(),
-                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
-                )
-            });
-            if certificate && failure.is_connect() {
+            if is_broken_handshake(cause) && failure.is_connect() {
                 kind = ErrorKind::Tls;
             }
         }
@@ -169,6 +163,14 @@ pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
         .last()
         .map(ToString::to_string)
         .unwrap_or_default()
+}
+
+fn is_broken_handshake(cause: &(dyn StdError + 'static)) -> bool {
+    let failure = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(
+        failure,
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+    )
 }
 
 fn causes<'e>(

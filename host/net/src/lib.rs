@@ -176,6 +176,19 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Returns the limits of an exchange whose whole response is read within a time.
+    #[must_use]
+    pub fn within(total: Duration, response_bytes: u64) -> Self {
+        Self {
+            first_byte: total,
+            total,
+            response_bytes,
+            ..Self::default()
+        }
+    }
+}
+
 /// Complete response.
 #[derive(Debug)]
 pub struct Response {

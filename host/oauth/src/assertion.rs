@@ -22,16 +22,12 @@ pub(super) fn sign(assertion: &Assertion, values: &impl Source, now_ms: i64) -> 
         .as_ref()
         .and_then(|template| manifest::fill(template, values));
     let issued = now_ms / 1000 - CLOCK_SKEW_SECONDS;
-    let mut claims: Map<_, _> = [
+    let expires = issued + i64::from(assertion.lifetime);
+    let mut claims = Map::from_iter([
         ("iat".to_owned(), Value::from(issued)),
-        (
-            "exp".to_owned(),
-            (issued + i64::from(assertion.lifetime)).into(),
-        ),
+        ("exp".to_owned(), expires.into()),
         ("jti".to_owned(), super::nonce().into()),
-    ]
-    .into_iter()
-    .collect();
+    ]);
     let declared = assertion.claims.iter();
     claims.extend(
         declared.filter_map(|(name, claim)| {

@@ -189,10 +189,7 @@ impl Flow<'_> {
             });
         let field_values = self.check_field_values(kept.collect())?;
         let values = merged(self.values, &field_values);
-        let flow = Flow {
-            values: &values,
-            ..*self
-        };
+        let flow = self.with_values(&values);
         let mut standard = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", code.code.to_owned()),
@@ -255,10 +252,7 @@ impl Flow<'_> {
             AuthMode::Saml => Some("urn:ietf:params:oauth:grant-type:saml2-bearer"),
             _ => None,
         };
-        let mut standard: Vec<_> = grant
-            .map(|grant| ("grant_type", grant.to_owned()))
-            .into_iter()
-            .collect();
+        let mut standard = Vec::from_iter(grant.map(|grant| ("grant_type", grant.to_owned())));
         let extra = [("scope", scope)];
         if matches!(self.scheme.mode, AuthMode::S2sOauth2 | AuthMode::Saml)
             && !extra[0].1.is_empty()
@@ -324,21 +318,13 @@ impl Flow<'_> {
         let mut tokens = self.read_tokens(&answer).map_err(Refusal::after_success)?;
         for step in &oauth2.steps {
             let values = merged(self.values, &tokens.values);
-            let flow = Flow {
-                values: &values,
-                ..*self
-            };
+            let flow = self.with_values(&values);
             if step.keep.is_empty() {
-                let next = flow.read_tokens(
-                    &flow
-                        .send_step(&step.request, Some(&oauth2.response))
-                        .await?,
-                )?;
-                tokens.values.extend(next.values);
-                tokens = Tokens {
-                    values: tokens.values,
-                    ..next
-                };
+                let answer = flow.send_step(&step.request, Some(&oauth2.response));
+                let mut next = flow.read_tokens(&answer.await?)?;
+                tokens.values.extend(std::mem::take(&mut next.values));
+                next.values = tokens.values;
+                tokens = next;
             } else {
                 tokens.values.extend(flow.run_step(step).await?);
             }
@@ -369,34 +355,25 @@ impl Flow<'_> {
         Ok(tokens)
     }
 
+    /// Returns the flow with other values of the account.
+    fn with_values<'v>(&'v self, values: &'v Values) -> Flow<'v> {
+        Flow { values, ..*self }
+    }
+
     /// Executes the manifest's steps for a new connection. The display name is optional: a failure
     /// to obtain it is only logged.
     async fn run_connect_steps(&self, tokens: &mut Tokens) -> Result<()> {
         let oauth2 = self.oauth2()?;
         for step in &oauth2.after_connect {
             let values = merged(self.values, &tokens.values);
-            tokens.values.extend(
-                Flow {
-                    values: &values,
-                    ..*self
-                }
-                .run_step(step)
-                .await?,
-            );
+            let kept = self.with_values(&values).run_step(step).await?;
+            tokens.values.extend(kept);
         }
-        if let Some((identity, call)) = oauth2
-            .identity
-            .as_ref()
-            .and_then(|it| Some((it, it.request.as_ref()?)))
+        if let Some(identity) = &oauth2.identity
+            && let Some(call) = &identity.request
         {
             let values = merged(self.values, &tokens.values);
-            match (Flow {
-                values: &values,
-                ..*self
-            })
-            .send_step(call, None)
-            .await
-            {
+            match self.with_values(&values).send_step(call, None).await {
                 Ok(answer) => tokens.values.extend(display_name(&answer, &identity.path)),
                 Err(refusal) => {
                     tracing::info!(%refusal, "the display name of the connected user cannot be read")

@@ -38,10 +38,7 @@ pub(super) async fn authorize(
         .filter(|(name, _)| !TOKEN_MEMBERS.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let flow = &Flow {
-        values: &without_token,
-        ..*flow
-    };
+    let flow = &flow.with_values(&without_token);
     let separator = if redirect_uri.contains('?') { '&' } else { '?' };
     let callback = format!("{redirect_uri}{separator}state={}", percent_encode(state));
     let params = filled_parameters(flow, &oauth1.request_params);

@@ -194,18 +194,12 @@ async fn send_with(
     headers
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("application/json"));
-    let limits = Limits {
-        first_byte: REQUEST_TIMEOUT,
-        total: REQUEST_TIMEOUT,
-        response_bytes: MAX_RESPONSE_BYTES,
-        ..Limits::default()
-    };
     let request = net::Request {
         method,
         url,
         headers,
         body,
-        limits,
+        limits: Limits::within(REQUEST_TIMEOUT, MAX_RESPONSE_BYTES),
     };
     net.send(request)
         .await
@@ -315,13 +309,8 @@ fn parameters(
         .into_iter()
         .filter(|(name, _)| !call.drop.iter().any(|dropped| dropped == name));
     let named = sent.map(|(name, value)| {
-        (
-            call.rename
-                .get(name)
-                .cloned()
-                .unwrap_or_else(|| name.to_owned()),
-            value,
-        )
+        let renamed = call.rename.get(name).map_or(name, String::as_str);
+        (renamed.to_owned(), value)
     });
     let mut parameters: Vec<_> = named
         .filter(|(name, _)| !call.params.contains_key(name))

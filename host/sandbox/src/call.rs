@@ -63,7 +63,7 @@ pub(crate) struct CallContext<'s> {
 /// Way in which a guest ended.
 enum GuestEnd {
     Returned {
-        output: Result<Output, Failure>,
+        output: Output,
         files: Vec<File>,
         memory: Option<Reservation>,
         state: BTreeMap<String, Vec<u8>>,
@@ -112,18 +112,12 @@ pub(crate) async fn run(
     let failed = |failure| (Err(failure), Vec::new(), None, initial_state);
     let (output, files, memory, state) = match ended {
         Ok(GuestEnd::Returned {
-            output: Ok(output),
+            output,
             files,
             memory,
             state,
         }) => (Ok(output), files, memory, state),
-        Ok(
-            GuestEnd::Returned {
-                output: Err(failure),
-                ..
-            }
-            | GuestEnd::Failed(failure),
-        ) => failed(failure),
+        Ok(GuestEnd::Failed(failure)) => failed(failure),
         Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy(Capacity::Calls)),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
@@ -133,10 +127,9 @@ pub(crate) async fn run(
             failed(failure::from_stopped(&stopped, limits.wall))
         }
     };
-    let output = match context
-        .session
-        .and_then(|session| session.take_difference())
-    {
+    let session = context.session;
+    let difference = session.and_then(|session| session.take_difference());
+    let output = match difference {
         Some(how) => Err(failure::replay_difference(how)),
         None => output,
     };
@@ -252,7 +245,8 @@ async fn run_guest(
     limits: Limits,
 ) -> GuestEnd {
     match invoke(&mut store, loaded, action, &guest_context, limits).await {
-        Ok(output) => GuestEnd::Returned {
+        Ok(Err(failure)) => GuestEnd::Failed(failure),
+        Ok(Ok(output)) => GuestEnd::Returned {
             output,
             files: store.data().files.take_created(),
             memory: store.data().files.take_memory(),

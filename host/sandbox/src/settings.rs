@@ -57,6 +57,16 @@ pub enum Compiler {
     InProcess,
 }
 
+impl Compiler {
+    /// Returns the same compiler with other limits of the child process.
+    pub(crate) fn with_limits(&self, limits: ChildLimits) -> Self {
+        match self {
+            Self::Child(program, _) => Self::Child(program.clone(), limits),
+            Self::InProcess => Self::InProcess,
+        }
+    }
+}
+
 /// Source of the guests' memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocator {

@@ -22,62 +22,8 @@ use web::{consent, docs, files, health, home, link, logos, missing};
 
 /// Builds the router.
 pub(crate) fn router(server: Arc<Server>, mcp_state: Arc<mcp::State>) -> Router {
-    let public = Operation::default();
-    let client = Operation {
-        ignores_idempotency_key: true,
-        ..Operation::default()
-    };
-    let transfer = Operation {
-        deadline: Deadline::OfItsOwn,
-        ..Operation::default()
-    };
-    let tool_call = |permission| Operation {
-        permission,
-        deadline: Deadline::OfItsOwn,
-        max_body: MaxBody::Execute,
-        ignores_idempotency_key: true,
-        ..Operation::default()
-    };
-    let with_state =
-        |handler: MethodRouter<Arc<Server>>| handler.layer(Extension(mcp_state.clone()));
-    let mcp_server = || with_state(post(mcp::server).get(mcp::server).delete(mcp::server));
-    let of_server = tool_call(mcp::SERVER_PERMISSION);
-    let mcp_session = || with_state(post(mcp::session).get(mcp::session).delete(mcp::session));
-    let of_session = tool_call(mcp::SESSION_PERMISSION);
-    let resource_metadata = format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}");
-    let server_metadata = format!("{SERVER_METADATA_PATH}/{{*issuer}}");
-    let issuer_metadata = format!("{ENDPOINTS_PATH}/{{endpoint}}{SERVER_METADATA_PATH}");
-    let endpoint_page = format!("{ENDPOINTS_PATH}/{{endpoint}}{PAGE_SEGMENT}");
-    let file = get(files::get).put(files::put);
-    let link_page = get(link::page::show).post(link::page::submit);
-    let consent_page = || get(consent::show).post(consent::decide);
-    let mut routes = Routes::new(server.clone())
-        .probe("/health/live", get(health::live))
-        .probe("/health/ready", get(health::ready))
-        .page("/", get(home::page))
-        .operation("/files/{project}/{id}", file, transfer)
-        .page("/oauth/clients/{id}", get(link::client_metadata::read))
-        .page("/link/done", get(link::page::done))
-        .page("/link/{token}", link_page)
-        // Clients that write an address anew may end its path with a slash.
-        .open_to_scripts("/v3/mcp/{id}", mcp_server(), of_server)
-        .open_to_scripts("/v3/mcp/{id}/", mcp_server(), of_server)
-        .open_to_scripts("/v3/mcp/{id}/mcp", mcp_server(), of_server)
-        .open_to_scripts("/v3/mcp/{id}/mcp/", mcp_server(), of_server)
-        .open_to_scripts("/tool_router/{id}/mcp", mcp_session(), of_session)
-        .open_to_scripts("/tool_router/{id}/mcp/", mcp_session(), of_session)
-        .page(AUTHORIZE_PATH, consent_page())
-        .page(&endpoint_page, consent_page())
-        .open_to_scripts(TOKEN_PATH, post(token::issue), client)
-        .open_to_scripts(REVOKE_PATH, post(token::revoke), client)
-        .open_to_scripts(REGISTER_PATH, post(register::client), client)
-        .open_to_scripts(SERVER_METADATA_PATH, get(metadata::server), public)
-        .open_to_scripts(&server_metadata, get(metadata::server), public)
-        .open_to_scripts(&issuer_metadata, get(metadata::issuer), public)
-        .open_to_scripts(&resource_metadata, get(metadata::resource), public)
-        .page("/logos/{slug}", get(logos::read))
-        .page("/docs", get(docs::page))
-        .page("/docs/{asset}", get(docs::asset));
+    let with_pages = pages(Routes::new(server.clone()));
+    let mut routes = authorization_server(mcp_endpoints(with_pages, mcp_state));
     let rows = operations();
     let base = server.config.public_path();
     let description = docs::description(description::text(&rows, &server.branding, base));
@@ -90,6 +36,74 @@ pub(crate) fn router(server: Arc<Server>, mcp_state: Arc<mcp::State>) -> Router 
         }
     }
     routes.finish(missing::answer)
+}
+
+fn pages(routes: Routes) -> Routes {
+    let transfer = Operation {
+        deadline: Deadline::OfItsOwn,
+        ..Operation::default()
+    };
+    let file = get(files::get).put(files::put);
+    let link_page = get(link::page::show).post(link::page::submit);
+    routes
+        .probe("/health/live", get(health::live))
+        .probe("/health/ready", get(health::ready))
+        .page("/", get(home::page))
+        .operation("/files/{project}/{id}", file, transfer)
+        .page("/oauth/clients/{id}", get(link::client_metadata::read))
+        .page("/link/done", get(link::page::done))
+        .page("/link/{token}", link_page)
+        .page("/logos/{slug}", get(logos::read))
+        .page("/docs", get(docs::page))
+        .page("/docs/{asset}", get(docs::asset))
+}
+
+/// Adds the endpoints of MCP servers and of sessions.
+fn mcp_endpoints(routes: Routes, state: Arc<mcp::State>) -> Routes {
+    let tool_call = |permission| Operation {
+        permission,
+        deadline: Deadline::OfItsOwn,
+        max_body: MaxBody::Execute,
+        ignores_idempotency_key: true,
+        ..Operation::default()
+    };
+    let with_state = |handler: MethodRouter<Arc<Server>>| handler.layer(Extension(state.clone()));
+    let server = || with_state(post(mcp::server).get(mcp::server).delete(mcp::server));
+    let of_server = tool_call(mcp::SERVER_PERMISSION);
+    let session = || with_state(post(mcp::session).get(mcp::session).delete(mcp::session));
+    let of_session = tool_call(mcp::SESSION_PERMISSION);
+    routes
+        // Clients that write an address anew may end its path with a slash.
+        .open_to_scripts("/v3/mcp/{id}", server(), of_server)
+        .open_to_scripts("/v3/mcp/{id}/", server(), of_server)
+        .open_to_scripts("/v3/mcp/{id}/mcp", server(), of_server)
+        .open_to_scripts("/v3/mcp/{id}/mcp/", server(), of_server)
+        .open_to_scripts("/tool_router/{id}/mcp", session(), of_session)
+        .open_to_scripts("/tool_router/{id}/mcp/", session(), of_session)
+}
+
+/// Adds the authorization server for the MCP endpoints.
+fn authorization_server(routes: Routes) -> Routes {
+    let public = Operation::default();
+    let client = Operation {
+        ignores_idempotency_key: true,
+        ..Operation::default()
+    };
+    let resource_metadata = format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}");
+    let server_metadata = format!("{SERVER_METADATA_PATH}/{{*issuer}}");
+    let issuer_metadata = format!("{ENDPOINTS_PATH}/{{endpoint}}{SERVER_METADATA_PATH}");
+    let endpoint_page = format!("{ENDPOINTS_PATH}/{{endpoint}}{PAGE_SEGMENT}");
+    let consent_page = || get(consent::show).post(consent::decide);
+    routes
+        .page(AUTHORIZE_PATH, consent_page())
+        .page(&endpoint_page, consent_page())
+        .open_to_scripts(TOKEN_PATH, post(token::issue), client)
+        .open_to_scripts(REVOKE_PATH, post(token::revoke), client)
+        .open_to_scripts(REGISTER_PATH, post(register::client), client)
+        .open_to_scripts(SERVER_METADATA_PATH, get(metadata::server), public)
+        .open_to_scripts(&server_metadata, get(metadata::server), public)
+        .open_to_scripts(&issuer_metadata, get(metadata::issuer), public)
+        .open_to_scripts(&resource_metadata, get(metadata::resource), public)
 }
 
 /// Returns every operation of the API, as `docs/openapi.json` describes them.

@@ -33,14 +33,7 @@ impl Excerpt {
                 file: None,
             };
         }
-        // A character cut in two is left out.
-        let start = &output[..MAX_EXCERPT_BYTES];
-        let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let text = if start.len() - valid.len() < char::MAX.len_utf8() {
-            valid.to_owned()
-        } else {
-            String::from_utf8_lossy(start).into_owned()
-        };
+        let text = cut_text(&output[..MAX_EXCERPT_BYTES]);
         let path = format!("{OUTPUTS_FOLDER}/{name}");
         changes.retain(|change| change.path != path);
         changes.push(FileChange {
@@ -52,6 +45,16 @@ impl Excerpt {
             lines,
             file: Some(path),
         }
+    }
+}
+
+/// Returns the start of a longer text. A character cut in two is left out.
+fn cut_text(start: &[u8]) -> String {
+    let valid = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    if start.len() - valid.len() < char::MAX.len_utf8() {
+        valid.to_owned()
+    } else {
+        String::from_utf8_lossy(start).into_owned()
     }
 }
 

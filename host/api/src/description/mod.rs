@@ -133,7 +133,13 @@ fn complete(row: &Row) -> Operation {
     if !parameters.is_empty() {
         operation.parameters = Some(parameters);
     }
-    let errors = errors(row, &operation);
+    add_errors(row, &mut operation);
+    operation
+}
+
+/// Adds the errors that every operation of its kind has, and the envelope to those that are declared.
+fn add_errors(row: &Row, operation: &mut Operation) {
+    let errors = errors(row, operation);
     let responses = &mut operation.responses.responses;
     for (status, response) in responses.iter_mut() {
         // A response with its own body lacks the envelope.
@@ -149,7 +155,6 @@ fn complete(row: &Row) -> Operation {
             .entry(status.to_owned())
             .or_insert_with(|| error_response(description));
     }
-    operation
 }
 
 /// Returns the names of the parameters of a path.

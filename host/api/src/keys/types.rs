@@ -88,10 +88,8 @@ pub(crate) fn restrictions(
         }
     }
     let scopes = permissions.map(|given| {
-        given
-            .into_iter()
-            .map(|permission| (permission.preset, permission.access))
-            .collect::<Permissions>()
+        let pairs = given.into_iter().map(|one| (one.preset, one.access));
+        pairs.collect::<Permissions>()
     });
     let addresses = Ranges::try_from(allowed_ips.unwrap_or_default());
     let addresses =

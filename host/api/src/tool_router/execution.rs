@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use app::{
     App,
-    agents::{self, Approvable, Approval, SessionCaller, SessionExecute, meta::MetaTool},
+    agents::{
+        self, Approvable, Approval, SessionCaller, SessionExecute,
+        meta::{self, MetaTool},
+    },
     core::ids::{LogId, SessionId},
     runs::Execution,
 };
@@ -15,7 +18,6 @@ use http::{
     approval::{DECLINED_MESSAGE, InputResponse},
     body::{admit_unknown, borrowed},
     errors,
-    sessions::{execute_meta_tool, open},
     unknown::Warnings,
 };
 use manifest::did_you_mean;
@@ -26,6 +28,7 @@ use utoipa::ToSchema;
 use super::{
     approval::{InputRequest, InputResponses, approval, questions},
     inline_tools::LOCAL_PREFIX,
+    open,
     requests::ClientTools,
 };
 
@@ -239,7 +242,8 @@ async fn execute_meta_call(
             "account: a meta tool uses none; name it in the calls of SERVICE_MULTI_EXECUTE_TOOL";
         return Err(errors::session_invalid(problem).into());
     }
-    let execution = execute_meta_tool(&key.server, caller, tool, call.arguments).await?;
+    let mut execution = meta::execute(key.app(), caller, tool, call.arguments).await?;
+    execution.data = key.server.branding.rename_result(tool, execution.data);
     reply(key, Approvable::Executed(execution)).await
 }
 

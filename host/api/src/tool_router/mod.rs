@@ -13,12 +13,14 @@ mod toolkits;
 mod views;
 
 use app::{
-    agents::{self, Connect, SessionToolkitFilter, meta::MetaTool, sessions},
+    agents::{
+        self, CallerRights, Connect, SessionCaller, SessionToolkitFilter, meta::MetaTool, sessions,
+    },
     core::ids::SessionId,
 };
 use http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Prefix, ProjectKey,
-    Query, sessions::open,
+    Query, request_id,
 };
 
 use self::{
@@ -35,6 +37,13 @@ pub(crate) use self::toolkits::SessionToolkitView;
 
 /// Maximum number of tools on a page of the tools of a session.
 const MAX_TOOLS_ON_PAGE: u64 = 500;
+
+/// Reads the session of a request, with the rights of its key.
+async fn open(key: &ProjectKey, id: &SessionId) -> ApiResult<SessionCaller> {
+    let rights = CallerRights::of_key(&key.holder, key.consent.clone());
+    let caller = SessionCaller::open(key.app(), &key.project, id, request_id(), rights);
+    Ok(caller.await?)
+}
 
 /// Creates a session of a user.
 #[utoipa::path(post, path = IN_TABLE)]

@@ -178,6 +178,16 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// Adds the type that follows from the keywords.
+fn add_implied_type(members: &mut Map<String, Value>) {
+    let implied = [("properties", "object"), ("items", "array")]
+        .into_iter()
+        .find(|(keyword, _)| members.contains_key(*keyword));
+    if let Some((_, implied)) = implied {
+        members.insert("type".to_owned(), implied.into());
+    }
+}
+
 /// Turns `"type": ["string", "null"]` into `"type": "string", "nullable": true`. Several other
 /// types become alternatives, which take the keywords of their types. A missing type follows from
 /// the keywords.
@@ -185,16 +195,7 @@ fn use_single_type(members: &mut Map<String, Value>) {
     let types = match members.get("type") {
         Some(Value::Array(types)) => types.clone(),
         Some(_) => return,
-        None => {
-            let implied = [("properties", "object"), ("items", "array")];
-            let implied = implied
-                .iter()
-                .find(|(keyword, _)| members.contains_key(*keyword));
-            if let Some((_, implied)) = implied {
-                members.insert("type".to_owned(), (*implied).into());
-            }
-            return;
-        }
+        None => return add_implied_type(members),
     };
     let (nulls, mut types): (Vec<_>, Vec<_>) = types.into_iter().partition(|one| one == "null");
     if types.iter().any(|one| one == "number") {

@@ -151,6 +151,15 @@ pub(crate) enum Versions {
     ByToolkit(HashMap<String, String>),
 }
 
+impl Versions {
+    fn selector(self) -> VersionSelector {
+        match self {
+            Self::All(version) => VersionSelector::all(&version),
+            Self::ByToolkit(versions) => ToolkitVersions::new(versions).selector(LATEST),
+        }
+    }
+}
+
 impl UpsertBody {
     /// Returns the request for an instance of a trigger type.
     ///
@@ -162,17 +171,10 @@ impl UpsertBody {
             .action
             .map(|action| action.map(Action::into_app).transpose());
         let config = self.trigger_config.or(self.older_config);
+        let versions = self.toolkit_versions.or(self.version.map(Versions::All));
         Ok(Upsert {
             trigger,
-            versions: match (self.toolkit_versions, self.version) {
-                (Some(Versions::ByToolkit(versions)), _) => {
-                    ToolkitVersions::new(versions).selector(LATEST)
-                }
-                (Some(Versions::All(version)), _) | (None, Some(version)) => {
-                    VersionSelector::all(&version)
-                }
-                (None, None) => VersionSelector::all(LATEST),
-            },
+            versions: versions.map_or_else(|| VersionSelector::all(LATEST), Versions::selector),
             account: account.as_deref().map(AccountId::parse).transpose()?,
             user_id: self.user_id,
             schedule: Schedule {

@@ -120,16 +120,16 @@ async fn keep_result(
     let kept = async {
         let sealed = app.seal_secrets(project, name, &secrets).await?;
         let owner = project.id.as_str();
-        app.store
+        let edited = app
+            .store
             .edit(owner, name, now, |attempt: &mut ConnectionAttempt| {
                 attempt.secrets = sealed.clone();
                 if secrets.landed.is_none() {
                     attempt.until = now;
                 }
                 Ok::<_, Error>(())
-            })
-            .await?;
-        Ok::<_, Error>(())
+            });
+        Ok::<_, Error>(edited.await?)
     };
     if let Err(cause) = kept.await {
         tracing::warn!(%cause, "the result of a callback was not kept for its repetitions");

@@ -200,10 +200,8 @@ pub(super) async fn grant_account(
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config.clone());
     granted.source = Source::ConnectedAccount;
-    granted.scopes = values
-        .get(SCOPE_VALUE)
-        .and_then(|scopes| scopes.as_str())
-        .map(str::to_owned);
+    let scopes = values.get(SCOPE_VALUE).and_then(|scopes| scopes.as_str());
+    granted.scopes = scopes.map(str::to_owned);
     Ok((granted, values))
 }
 

@@ -1,11 +1,12 @@
 //! Links: addresses of the page on which a user connects an account.
 
-use store::Time;
+use store::{Record, Time};
 
 use super::{
     Sharing, SharingChange, Status, Values,
     account::parse_alias,
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
+    auth_configs::AuthConfig,
     create::ValidatedRequest,
     credential::REDIRECT_URL_VALUE,
     oauth_apps,
@@ -77,15 +78,8 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let scheme = validated
         .scheme()
         .ok_or_else(|| config_refused(config_id, "the toolkit needs no account"))?;
-    if validated.config.body.managed && !project.stored.config.hosted_links {
-        return Err(config_refused(
-            config_id,
-            "the project does not allow connections through the operator's OAuth app on the hosted page",
-        ));
-    }
-    let toolkit = &validated.config.body.toolkit;
-    if validated.config.body.managed && oauth_apps::find(&app.store, toolkit).await?.is_none() {
-        return Err(errors::no_managed_auth(toolkit));
+    if validated.config.body.managed {
+        check_oauth_app(app, project, &validated.config).await?;
     }
     let mut values = scheme::normalize_names(scheme, validated.values.clone());
     scheme::check_values(scheme, &values).map_err(errors::account_fields)?;
@@ -124,6 +118,22 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         account: id,
         sharing: validated.sharing,
     })
+}
+
+/// Refuses a link through the operator's OAuth app if the project does not allow it or the operator has
+/// removed the app.
+async fn check_oauth_app(app: &App, project: &Project, config: &Record<AuthConfig>) -> Result<()> {
+    if !project.stored.config.hosted_links {
+        return Err(config_refused(
+            &config.id,
+            "the project does not allow connections through the operator's OAuth app on the hosted page",
+        ));
+    }
+    let toolkit = &config.body.toolkit;
+    match oauth_apps::find(&app.store, toolkit).await? {
+        Some(_) => Ok(()),
+        None => Err(errors::no_managed_auth(toolkit)),
+    }
 }
 
 fn config_refused(config: &str, why: &str) -> Error {

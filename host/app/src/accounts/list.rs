@@ -199,9 +199,8 @@ fn view(
         .map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        let scheme = release
-            .as_ref()
-            .and_then(|release| release.scheme(record.body.scheme));
+        let mode = record.body.scheme;
+        let scheme = release.as_ref().and_then(|release| release.scheme(mode));
         values = scheme::mask_values(scheme, &values);
     }
     let mut view = AccountView::new(record, values, config);

@@ -93,7 +93,7 @@ fn fits(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TEXT_BYTES
 }
 
-async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
+fn check(new: &NewOauthApp) -> Result<()> {
     let secret_fits = new.client_secret.len() <= MAX_TEXT_BYTES;
     if !fits(&new.client_id)
         || !secret_fits
@@ -104,6 +104,11 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
             "client_id is required; client_id, client_secret and each scope have at most {MAX_TEXT_BYTES} bytes; at most {MAX_SCOPES} scopes"
         )));
     }
+    Ok(())
+}
+
+async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
+    check(&new)?;
     let slug = new.toolkit;
     let now = app.clock.now();
     let key = app.vault.key(COLLECTION.name, now).await?;

@@ -397,10 +397,8 @@ impl TokenManager {
             }
         }
         self.refreshes.expired.fetch_add(1, Ordering::Relaxed);
-        Err(errors::account_not_active(
-            &owner.account,
-            Status::Expired.into_str(),
-        ))
+        let status = Status::Expired.into_str();
+        Err(errors::account_not_active(&owner.account, status))
     }
 
     /// Returns the stored values of an account. Fails if the account does not exist or is not

@@ -16,7 +16,7 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Result,
+    App, Error, Result,
     accounts::errors,
     catalog::{LATEST, Release},
     core::ids::AccountId,
@@ -84,22 +84,20 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
         Err(cause) if cause.is(&errors::CREDENTIAL_REJECTED) => cause,
         Err(cause) => return Err(cause),
     };
+    fail(app, project, id, rejected.reason()).await
+}
+
+/// Fails an account whose credential was rejected. Returns its status.
+async fn fail(app: &App, project: &Project, id: &AccountId, reason: &str) -> Result<Status> {
     let now = app.clock.now();
-    let owner = project.id.as_str();
-    app.store
-        .edit(
-            owner,
-            id.as_str(),
-            now,
-            |account: &mut Account| -> Result<Status> {
-                if let Some(status) = account.status.after(Event::CredentialRejected) {
-                    account.set_status(status, Some(rejected.reason()), now);
-                }
-                Ok(account.status)
-            },
-        )
-        .await?
-        .ok_or_else(|| errors::account_not_found(id))
+    let (owner, name) = (project.id.as_str(), id.as_str());
+    let edited = app.store.edit(owner, name, now, |account: &mut Account| {
+        if let Some(status) = account.status.after(Event::CredentialRejected) {
+            account.set_status(status, Some(reason), now);
+        }
+        Ok::<_, Error>(account.status)
+    });
+    edited.await?.ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Verifies values under an auth config, with its client and through its proxy, or without one.

@@ -198,20 +198,13 @@ fn question_text(
             )
         })
         .collect();
-    let names: usize = arguments.iter().map(|(name, _)| char_count(name)).sum();
-    let values: usize = arguments.iter().map(|(_, value)| char_count(value)).sum();
-    if names.saturating_add(MIN_VALUE_CHARS.saturating_mul(arguments.len())) > MAX_SHOWN_CHARS {
+    let limit = max_value_chars(&arguments).ok_or_else(|| {
+        let count = arguments.len();
         let problem = format!(
-            "the {} arguments are too many to be shown to the user, who has to approve the call",
-            arguments.len()
+            "the {count} arguments are too many to be shown to the user, who has to approve the call"
         );
-        return Err(errors::arguments_invalid(tool, problem));
-    }
-    let limit = if names + values <= MAX_SHOWN_CHARS {
-        MAX_SHOWN_CHARS
-    } else {
-        (MAX_SHOWN_CHARS - names) / arguments.len().max(1)
-    };
+        errors::arguments_invalid(tool, problem)
+    })?;
     let of_account = if account.is_empty() {
         String::new()
     } else {
@@ -235,6 +228,20 @@ fn question_text(
         text.push_str(&format!("\n{name}: {}{more}", &value[..end]));
     }
     Ok(text)
+}
+
+/// Returns the number of characters that are shown of each argument's value; `None` if the arguments are
+/// too many.
+fn max_value_chars(arguments: &[(String, String)]) -> Option<usize> {
+    let names: usize = arguments.iter().map(|(name, _)| char_count(name)).sum();
+    let values: usize = arguments.iter().map(|(_, value)| char_count(value)).sum();
+    if names.saturating_add(MIN_VALUE_CHARS.saturating_mul(arguments.len())) > MAX_SHOWN_CHARS {
+        None
+    } else if names + values <= MAX_SHOWN_CHARS {
+        Some(MAX_SHOWN_CHARS)
+    } else {
+        Some((MAX_SHOWN_CHARS - names) / arguments.len().max(1))
+    }
 }
 
 fn shown(text: &str) -> String {

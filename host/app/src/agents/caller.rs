@@ -12,7 +12,10 @@ use super::{
 use crate::{
     App, Result,
     core::{ids::SessionId, request_id::RequestId},
-    projects::SharedProject,
+    projects::{
+        Holder, SharedProject,
+        permissions::{Access, Area},
+    },
 };
 
 /// Rights of the key of a request in a session, in addition to the execution of tools.
@@ -26,6 +29,21 @@ pub struct CallerRights {
     pub connect: bool,
     /// True if the key permits to store and to delete recipes.
     pub store_recipes: bool,
+}
+
+impl CallerRights {
+    /// Returns the rights of the holder of a key, or of an access token with this consent.
+    #[must_use]
+    pub fn of_key(holder: &Holder, consent: Option<String>) -> Self {
+        let scopes = holder.rights.scopes.as_ref();
+        let may = |areas: &[Area]| scopes.is_none_or(|scopes| scopes.allow(areas, Access::Write));
+        Self {
+            credential: Some(Credential::new(holder, consent)),
+            proxy: may(&[Area::ProxyExecute]),
+            connect: may(&[Area::Sessions, Area::ConnectedAccounts]),
+            store_recipes: may(&[Area::Sessions, Area::ToolExecution]),
+        }
+    }
 }
 
 /// The caller of a tool inside a session. Dropping the future of a call cancels the call.

@@ -1,6 +1,6 @@
 //! Links by which the user of a session connects an account.
 
-use super::{SessionCaller, errors, resolve, scope};
+use super::{SessionCaller, errors, resolve, scope, toolkits};
 use crate::{
     App, Result,
     accounts::{
@@ -8,7 +8,7 @@ use crate::{
         auth_configs::{self, NewAuthConfig},
     },
     catalog::Release,
-    core::{ids::AuthConfigId, truncate},
+    core::ids::AuthConfigId,
     projects::permissions::Area,
 };
 
@@ -47,16 +47,7 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     }
     let config = caller.config();
     let catalog = app.catalog.snapshot();
-    let release = catalog
-        .toolkit(request.toolkit.trim())
-        .ok_or_else(|| {
-            let slug = &*request.toolkit;
-            catalog.missing([slug], || {
-                let similar = catalog.similar_toolkit(slug);
-                errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(slug)))
-            })
-        })?
-        .current();
+    let release = toolkits::named(&catalog, &request.toolkit)?.current();
     scope::check_toolkit(config, &release.slug)?;
     if release.no_auth() {
         return Err(errors::toolkit_no_auth(&release.slug));

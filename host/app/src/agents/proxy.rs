@@ -6,11 +6,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{SessionCaller, errors, scope, selection};
+use super::{SessionCaller, errors, scope, selection, toolkits};
 use crate::{
     App, Result,
     accounts::CustomCredential,
-    core::{json::RawJson, truncate},
+    core::json::RawJson,
     projects::permissions::Area,
     runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };
@@ -121,15 +121,7 @@ pub async fn proxy(
     request: Proxy,
 ) -> Result<ProxyResponse> {
     let catalog = app.catalog.snapshot();
-    let release = catalog
-        .toolkit(toolkit.trim())
-        .ok_or_else(|| {
-            catalog.missing([toolkit], || {
-                let similar = catalog.similar_toolkit(toolkit);
-                errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(toolkit)))
-            })
-        })?
-        .current();
+    let release = toolkits::named(&catalog, toolkit)?.current();
     let config = caller.config();
     scope::check_proxy(config, &release.slug)?;
     let selected = match &request.custom {

@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{SessionCaller, scope};
+use super::{Config, SessionCaller, errors, scope};
 use crate::{
     App, Result,
     accounts::{self, SessionAccount, oauth_apps},
     catalog::{AuthMode, Snapshot, Toolkit, ToolkitFilter, ToolkitKind, ToolkitOrder},
+    core::truncate,
 };
 
 /// A filter for the toolkits of a session.
@@ -70,6 +71,16 @@ pub async fn toolkits(
         .collect())
 }
 
+/// Finds a toolkit that a call names.
+pub(super) fn named<'c>(catalog: &'c Snapshot, slug: &str) -> Result<&'c Arc<Toolkit>> {
+    catalog.toolkit(slug.trim()).ok_or_else(|| {
+        catalog.missing([slug], || {
+            let similar = catalog.similar_toolkit(slug);
+            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(slug)))
+        })
+    })
+}
+
 /// Returns the account that a session uses by default for each toolkit, if it is active.
 pub(super) async fn accounts_by_toolkit(
     app: &App,
@@ -85,24 +96,29 @@ pub(super) async fn accounts_by_toolkit(
     let usable = accounts::accounts_of_session(app, &caller.project, user, &pinned).await?;
     let mut by_toolkit = HashMap::new();
     for account in usable {
-        let toolkit = account.record.body.toolkit.clone();
-        let is_used = match (
-            config.connected_accounts.get(&toolkit),
-            config.auth_configs.get(&toolkit),
-        ) {
-            (Some(pinned), _) => pinned
-                .first()
-                .is_some_and(|first| first.as_str() == account.record.id),
-            (None, Some(auth_config)) => {
-                account.record.body.auth_config == *auth_config && !account.is_shared()
-            }
-            (None, None) => account.in_sessions && !account.is_shared(),
-        };
-        if is_used {
+        if may_be_default(config, &account) {
             by_toolkit
-                .entry(toolkit)
+                .entry(account.record.body.toolkit.clone())
                 .or_insert_with(|| Arc::new(account));
         }
     }
     Ok(by_toolkit)
+}
+
+/// Returns true if a session uses an account unless a call names another.
+fn may_be_default(config: &Config, account: &SessionAccount) -> bool {
+    let record = &account.record;
+    let toolkit = &record.body.toolkit;
+    match (
+        config.connected_accounts.get(toolkit),
+        config.auth_configs.get(toolkit),
+    ) {
+        (Some(pinned), _) => pinned
+            .first()
+            .is_some_and(|first| first.as_str() == record.id),
+        (None, Some(auth_config)) => {
+            record.body.auth_config == *auth_config && !account.is_shared()
+        }
+        (None, None) => account.in_sessions && !account.is_shared(),
+    }
 }

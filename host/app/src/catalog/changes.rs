@@ -77,21 +77,25 @@ async fn text(
         Some(previous) => {
             let old = manifest_of(app, slug, previous).await?;
             let changes = difference(old, manifest_of(app, slug, version).await?).await?;
-            let shown = changes.iter().take(MAX_LINES_PER_VERSION);
-            let mut lines: Vec<_> = shown.map(|change| format!("- {change}")).collect();
-            let more = changes.len() - lines.len();
-            if more > 0 {
-                lines.push(format!("- and {more} more"));
-            }
-            if lines.is_empty() {
-                "only the code changed".into()
-            } else {
-                lines.join("\n").into()
-            }
+            as_list(&changes).into()
         }
     };
     app.catalog.changelogs.lock().insert(key, text.clone());
     Ok(text)
+}
+
+/// Returns changes as a list, of which a long one is cut.
+fn as_list(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "only the code changed".to_owned();
+    }
+    let shown = changes.iter().take(MAX_LINES_PER_VERSION);
+    let mut lines: Vec<_> = shown.map(|change| format!("- {change}")).collect();
+    let more = changes.len() - lines.len();
+    if more > 0 {
+        lines.push(format!("- and {more} more"));
+    }
+    lines.join("\n")
 }
 
 /// Refuses changes that break callers of the newest earlier version of the same day.

@@ -309,10 +309,8 @@ impl Full {
         let Ok(tree) = Tree::parse(text.as_bytes(), &arena, Rules::Lenient) else {
             return vec![TOO_DEEP.to_owned()];
         };
-        let errors = self
-            .validator
-            .iter_errors(BudgetedValue::new(&tree, &budget));
-        let known = errors.filter(|error| {
+        let budgeted = BudgetedValue::new(&tree, &budget);
+        let known = self.validator.iter_errors(budgeted).filter(|error| {
             let at = value.pointer(error.instance_path().as_str());
             !at.is_some_and(is_unknown) || concerns_names(error.kind())
         });

@@ -170,9 +170,8 @@ async fn set_deprecated(
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);
-        app.store
-            .commit(Batch::at(now).update(&record).announce())
-            .await?;
+        let batch = Batch::at(now).update(&record).announce();
+        app.store.commit(batch).await?;
         tracing::info!(
             target: AUDIT_LOG_TARGET,
             toolkit,
@@ -247,13 +246,7 @@ async fn commit_version(
             let release = Arc::new(release(&stored, now, &mut schema_file)?);
             app.catalog.put(release.clone());
             app.catalog.fence.store(revision, Ordering::Relaxed);
-            tracing::info!(
-                target: AUDIT_LOG_TARGET,
-                toolkit = stored.slug,
-                version = stored.version,
-                signed = stored.signed_by.is_some(),
-                "a version of a toolkit was published"
-            );
+            log_publication(&stored);
             Ok(Published { release, new: true })
         }
         Err(release) => Ok(Published {
@@ -261,6 +254,16 @@ async fn commit_version(
             new: false,
         }),
     }
+}
+
+fn log_publication(stored: &Stored) {
+    tracing::info!(
+        target: AUDIT_LOG_TARGET,
+        toolkit = stored.slug,
+        version = stored.version,
+        signed = stored.signed_by.is_some(),
+        "a version of a toolkit was published"
+    );
 }
 
 fn too_large() -> Error {

@@ -91,6 +91,21 @@ pub enum ToolkitOrder {
     Name,
 }
 
+impl ToolkitOrder {
+    /// Sorts toolkits with their scores, of which the newest is first.
+    fn sort(&self, matches: &mut [(u32, Arc<Toolkit>)]) {
+        match self {
+            Self::Newest => matches.sort_by_key(|(score, _)| Reverse(*score)),
+            Self::Usage(counts) => matches.sort_by_key(|(score, toolkit)| {
+                (Reverse(counts.get(&toolkit.slug)), Reverse(*score))
+            }),
+            Self::Name => matches.sort_by_key(|(_, toolkit)| {
+                (toolkit.current().name.to_lowercase(), toolkit.slug.clone())
+            }),
+        }
+    }
+}
+
 /// A filter for toolkits. Empty fields do not filter.
 #[derive(Debug, Clone)]
 pub struct ToolkitFilter {
@@ -156,13 +171,7 @@ impl Snapshot {
     #[must_use]
     pub fn tools(&self, filter: &ToolFilter) -> Vec<ResolvedTool> {
         if !filter.slugs.is_empty() {
-            let mut seen = HashSet::new();
-            let named = filter.slugs.iter().filter_map(|slug| {
-                let version = filter.versions.for_toolkit(&self.toolkit_of(slug)?.slug);
-                self.find_tool(slug, version)
-            });
-            let unique = named.filter(|resolved| seen.insert(resolved.tool.slug.clone()));
-            return unique.collect();
+            return self.named_tools(filter);
         }
         let words = words(&filter.search);
         let mut matches = Vec::new();
@@ -187,6 +196,17 @@ impl Snapshot {
         matches.into_iter().map(|(_, resolved)| resolved).collect()
     }
 
+    /// Returns the tools that a filter names.
+    fn named_tools(&self, filter: &ToolFilter) -> Vec<ResolvedTool> {
+        let mut seen = HashSet::new();
+        let named = filter.slugs.iter().filter_map(|slug| {
+            let version = filter.versions.for_toolkit(&self.toolkit_of(slug)?.slug);
+            self.find_tool(slug, version)
+        });
+        let unique = named.filter(|resolved| seen.insert(resolved.tool.slug.clone()));
+        unique.collect()
+    }
+
     /// Returns the toolkits that match a filter.
     #[must_use]
     pub fn find_toolkits(&self, filter: &ToolkitFilter) -> Vec<Arc<Toolkit>> {
@@ -208,19 +228,7 @@ impl Snapshot {
                 Some((score, toolkit.clone()))
             })
             .collect();
-        match &filter.order {
-            ToolkitOrder::Newest => matches.sort_by_key(|(score, _)| Reverse(*score)),
-            ToolkitOrder::Usage(counts) => {
-                matches.sort_by_key(|(score, toolkit)| {
-                    (Reverse(counts.get(&toolkit.slug)), Reverse(*score))
-                });
-            }
-            ToolkitOrder::Name => {
-                matches.sort_by_key(|(_, toolkit)| {
-                    (toolkit.current().name.to_lowercase(), toolkit.slug.clone())
-                });
-            }
-        }
+        filter.order.sort(&mut matches);
         matches.into_iter().map(|(_, toolkit)| toolkit).collect()
     }
 

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Store, Time};
 
-use crate::{App, Result, core::INSTALLATION_PROJECT};
+use crate::{App, Error, Result, core::INSTALLATION_PROJECT};
 
 /// The collection of the single record.
 pub(crate) static USAGE_COLLECTION: Collection = Collection {
@@ -73,18 +73,16 @@ impl Usage {
         if counted.is_empty() {
             return Ok(());
         }
-        let added = store
-            .edit(
-                INSTALLATION_PROJECT,
-                RECORD_ID,
-                now,
-                |counts: &mut Counts| -> Result<()> {
-                    counts.add(&counted);
-                    Ok(())
-                },
-            )
-            .await?;
-        if added.is_none() {
+        let added = store.edit(
+            INSTALLATION_PROJECT,
+            RECORD_ID,
+            now,
+            |counts: &mut Counts| {
+                counts.add(&counted);
+                Ok::<_, Error>(())
+            },
+        );
+        if added.await?.is_none() {
             let mut first = Counts::default();
             first.add(&counted);
             let batch = Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &first);

@@ -319,12 +319,8 @@ pub(super) async fn of_events(
     let subscriptions = app.store.find::<Subscription>(&query).await?.records;
     let mut ids = Vec::new();
     for subscription in &subscriptions {
-        let subscription = SubscriptionId::parse(&subscription.id)?;
-        ids.extend(
-            events
-                .iter()
-                .map(|event| DeliveryId::for_event(*event, &subscription)),
-        );
+        let to = SubscriptionId::parse(&subscription.id)?;
+        ids.extend(events.iter().map(|id| DeliveryId::for_event(*id, &to)));
     }
     let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
     let stored = app.store.get_many::<Delivery>(owner, &ids).await?;

@@ -187,8 +187,7 @@ pub async fn set_values(
         }
         let now = app.clock.now();
         let context = SealContext::of(&endpoint, VALUES_FIELD);
-        let sealed = app.vault.seal(context, &values, now).await?;
-        endpoint.body.values = Some(sealed);
+        endpoint.body.values = Some(app.vault.seal(context, &values, now).await?);
         Ok::<_, Error>((Batch::at(now).update(&endpoint), ()))
     });
     changed.await?;

@@ -102,8 +102,18 @@ async fn envelope<'a>(
     event: &'a Record<Event>,
     data: &'a RawValue,
 ) -> Result<Envelope<'a>> {
+    Ok(Envelope {
+        id: message_id(&event.id),
+        timestamp: iso(event.created_at),
+        r#type: event.body.kind.name(&app.webhooks.operator_word),
+        metadata: metadata(app, event).await?,
+        data,
+    })
+}
+
+async fn metadata<'a>(app: &App, event: &'a Record<Event>) -> Result<Metadata<'a>> {
     let project_id = event.project.as_str();
-    let metadata = match (&event.body.source, event.body.kind) {
+    Ok(match (&event.body.source, event.body.kind) {
         (Some(source), EventKind::TriggerMessage) => Metadata::Trigger {
             log_id: source.log_id.as_str(),
             trigger_slug: &source.trigger_slug,
@@ -120,13 +130,6 @@ async fn envelope<'a>(
             }
         }
         _ => Metadata::Project { project_id },
-    };
-    Ok(Envelope {
-        id: message_id(&event.id),
-        timestamp: iso(event.created_at),
-        r#type: event.body.kind.name(&app.webhooks.operator_word),
-        metadata,
-        data,
     })
 }
 

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use gate::{PacedPermit, Shares};
 use net::{
-    Body, HeaderMap, Limits, Method, Request,
+    Body, HeaderMap, Limits, Method, Request, Response,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
     text,
 };
@@ -158,9 +158,10 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut permit: PacedPermit) -
                 note_failure(app, failures, subscription, now).await?;
             }
             let delays = &app.webhooks.retry_delays;
-            let delay = delays.get(delivery.attempt_count as usize).copied();
-            let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
-            let due = delay.map(|delay| time_after(now, delay));
+            let due = delays.get(delivery.attempt_count as usize).map(|delay| {
+                let delay = jittered(*delay).max(retry_after.unwrap_or_default());
+                time_after(now, delay)
+            });
             retry(app, &claim, attempt, due).await
         }
     }
@@ -197,6 +198,18 @@ async fn retry(
     Ok(Next::Ended)
 }
 
+/// Returns the text of a response that is kept: its start, while the quota of the project lasts.
+fn kept_text(app: &App, project: &ProjectId, response: &Response) -> Option<String> {
+    let kept = response.body.len().min(MAX_KEPT_BYTES);
+    let media_type = text::media_type(&response.headers);
+    let text = text::decode(media_type, &response.body[..kept]).replace('\0', "");
+    let now = app.clock.now();
+    let quotas = &app.quotas;
+    let is_kept =
+        !text.is_empty() && quotas.take(QuotaKind::Events, project.as_str(), text.len(), now);
+    is_kept.then_some(text)
+}
+
 /// Sends a message once.
 async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, Outcome) {
     let at = app.clock.now();
@@ -217,14 +230,7 @@ async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, 
             return (attempt, Outcome::Failed { retry_after: None });
         }
     };
-    let kept = response.body.len().min(MAX_KEPT_BYTES);
-    let media_type = text::media_type(&response.headers);
-    let text = text::decode(media_type, &response.body[..kept]).replace('\0', "");
-    let now = app.clock.now();
-    attempt.response = Some(text).filter(|text| {
-        let quotas = &app.quotas;
-        !text.is_empty() && quotas.take(QuotaKind::Events, project.as_str(), text.len(), now)
-    });
+    attempt.response = kept_text(app, project, &response);
     attempt.status = Some(response.status.as_u16());
     let outcome = match response.status.as_u16() {
         200..=299 => Outcome::Accepted,

@@ -104,10 +104,8 @@ pub async fn result_as_file(
     let record = json!({ "result_file": file }).to_string();
     file[FILE_MEMBER] = link.url.into();
     file["expires_at"] = iso(link.expires_at).into();
-    Ok([
-        json!({ "result_file": file }).to_string().into(),
-        record.into(),
-    ])
+    let shown = json!({ "result_file": file }).to_string();
+    Ok([shown.into(), record.into()])
 }
 
 /// Calls a function with every value that may name a file.

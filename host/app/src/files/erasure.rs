@@ -1,6 +1,6 @@
 //! Erasure of the files of a project.
 
-use store::{Batch, Query, Time};
+use store::{Batch, Query, Record, Time};
 
 use super::{File, blob, total};
 use crate::{
@@ -49,9 +49,7 @@ async fn erase<T: Claimable>(
         if old.is_empty() {
             return Ok(());
         }
-        for record in &old {
-            app.store.blobs().remove(&blob(&record.id)).await?;
-        }
+        remove_blobs(app, &old).await?;
         let bytes = old.iter().map(|record| record.body.size).sum();
         let total = total::load(app, project).await?.subtract(bytes);
         let batch = old.iter().fold(total.batch(app.clock.now()), Batch::purge);
@@ -60,8 +58,13 @@ async fn erase<T: Claimable>(
         claim.succeeded(claim.commit(batch).await).await?;
         tokio::task::yield_now().await;
         // An upload that read its record before the commit may have written the bytes again.
-        for record in &old {
-            app.store.blobs().remove(&blob(&record.id)).await?;
-        }
+        remove_blobs(app, &old).await?;
     }
+}
+
+async fn remove_blobs(app: &App, files: &[Record<File>]) -> Result<()> {
+    for file in files {
+        app.store.blobs().remove(&blob(&file.id)).await?;
+    }
+    Ok(())
 }

@@ -43,22 +43,7 @@ pub struct Upload {
 /// tool is unknown, the name, media type or digest is invalid, or the storage quota would be
 /// exceeded.
 pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Result<Upload> {
-    let file = checked(app, upload)?;
-    let content = file.content.clone().unwrap_or_default();
-    let record = match same(app, project, &content).await? {
-        Some(record) => record,
-        None => {
-            total::check(app, project.id.as_str(), 1).await?;
-            let id = FileId::random();
-            match projects::insert(app, project, id.as_str(), file).await {
-                // Another request for the same content was made at the same time.
-                Ok(_) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
-                Err(cause) => return Err(cause.into()),
-            }
-            let made = same(app, project, &content).await?;
-            made.ok_or_else(|| errors::unavailable("the file was removed while it was asked for"))?
-        }
-    };
+    let record = find_or_insert(app, project, checked(app, upload)?).await?;
     let id = FileId::parse(&record.id)?;
     let is_stored = match record.body.state {
         State::Kept => true,
@@ -74,6 +59,23 @@ pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Res
         id,
         existing,
     })
+}
+
+/// Finds the record with the content of a file, or inserts one.
+async fn find_or_insert(app: &App, project: &Project, file: File) -> Result<Record<File>> {
+    let content = file.content.clone().unwrap_or_default();
+    if let Some(record) = same(app, project, &content).await? {
+        return Ok(record);
+    }
+    total::check(app, project.id.as_str(), 1).await?;
+    let id = FileId::random();
+    match projects::insert(app, project, id.as_str(), file).await {
+        // Another request for the same content was made at the same time.
+        Ok(_) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
+        Err(cause) => return Err(cause.into()),
+    }
+    let made = same(app, project, &content).await?;
+    made.ok_or_else(|| errors::unavailable("the file was removed while it was asked for"))
 }
 
 fn checked(app: &App, upload: UploadRequest) -> Result<File> {

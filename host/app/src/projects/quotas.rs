@@ -18,7 +18,7 @@ use store::{Batch, Collection, Document, Erasure, Store, Time};
 
 use super::record_limits::{RecordKind, RecordLimits};
 use crate::{
-    App, Result,
+    App, Error, Result,
     core::{INSTALLATION_PROJECT, ids::ProjectId},
 };
 
@@ -294,16 +294,11 @@ impl Quotas {
         let shared = if own.is_empty() {
             stored(store).await?
         } else {
-            let added = store.edit(
-                INSTALLATION_PROJECT,
-                RECORD_ID,
-                now,
-                |amounts: &mut Amounts| -> Result<Amounts> {
-                    amounts.add_all(&own);
-                    amounts.subtract(&Amounts::default(), part);
-                    Ok(amounts.clone())
-                },
-            );
+            let added = store.edit(INSTALLATION_PROJECT, RECORD_ID, now, |all: &mut Amounts| {
+                all.add_all(&own);
+                all.subtract(&Amounts::default(), part);
+                Ok::<_, Error>(all.clone())
+            });
             match added.await? {
                 Some(shared) => shared,
                 None => {

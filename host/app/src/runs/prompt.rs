@@ -266,12 +266,7 @@ async fn complete(
         headers: headers(settings, prompt)?,
         body: Body::Bytes(body.to_string().into()),
         // The timeout of the whole conversation is shorter than these timeouts and ends first.
-        limits: Limits {
-            first_byte: 2 * settings.timeout,
-            total: 2 * settings.timeout,
-            response_bytes: MAX_RESPONSE_BYTES,
-            ..Limits::default()
-        },
+        limits: Limits::within(2 * settings.timeout, MAX_RESPONSE_BYTES),
     };
     let sent = settings.client.send(request).await;
     let response = sent.map_err(|cause| {

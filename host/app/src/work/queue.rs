@@ -148,11 +148,8 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
                 Ok(Ok(Err(cause))) => Next::retry(&cause),
                 Ok(Err(_)) => Next::retry(&errors::internal("the work has panicked")),
                 Err(lost) => {
-                    tracing::warn!(
-                        id,
-                        queue = self.name,
-                        "{lost}; this server stops working on it"
-                    );
+                    let queue = self.name;
+                    tracing::warn!(id, queue, "{lost}; this server stops working on it");
                     return Ok(());
                 }
             }

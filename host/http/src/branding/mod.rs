@@ -9,6 +9,7 @@ mod serializer;
 use std::{borrow::Cow, collections::HashMap};
 
 use app::agents::meta::MetaTool;
+use bytes::Bytes;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -73,6 +74,17 @@ impl Branding {
             }
         }
         text
+    }
+
+    /// Returns the data of a meta tool's result with this installation's word in the slugs of meta tools,
+    /// unless it is the data of other tools.
+    pub fn rename_result(&self, tool: MetaTool, data: Bytes) -> Bytes {
+        match std::str::from_utf8(&data) {
+            Ok(text) if !self.is_default() && !tool.returns_tool_data() => {
+                self.rename_slugs(text).into_owned().into()
+            }
+            _ => data,
+        }
     }
 
     /// Returns the name of a struct field or enum variant with this installation's word.
@@ -180,6 +192,16 @@ mod tests {
         assert_eq!(Branding::new(DEFAULT_BRAND).rename_slugs(text), text);
         let renamed = r#"{"next":"call ACME_SEARCH_TOOLS, not SERVICE_X"}"#;
         assert_eq!(Branding::new("acme").rename_slugs(text), renamed);
+    }
+
+    #[test]
+    fn data_of_tools_keeps_its_words() {
+        let data = Bytes::from_static(br#"{"next":"SERVICE_SEARCH_TOOLS"}"#);
+        let branding = Branding::new("acme");
+        let of_tools = branding.rename_result(MetaTool::MultiExecuteTool, data.clone());
+        assert_eq!(of_tools, data);
+        let own = branding.rename_result(MetaTool::SearchTools, data);
+        assert_eq!(own, r#"{"next":"ACME_SEARCH_TOOLS"}"#);
     }
 
     #[test]

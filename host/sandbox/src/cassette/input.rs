@@ -104,6 +104,28 @@ pub enum Verification {
     Refused(RequestError),
 }
 
+impl From<Inbound> for Webhook {
+    fn from(request: Inbound) -> Self {
+        Self {
+            method: request.method,
+            path: request.path,
+            headers: request.headers,
+            body: request.body.into(),
+        }
+    }
+}
+
+impl From<Webhook> for Inbound {
+    fn from(request: Webhook) -> Self {
+        Self {
+            method: request.method,
+            path: request.path,
+            headers: request.headers,
+            body: request.body.bytes(),
+        }
+    }
+}
+
 impl RecordedAction {
     pub(super) fn new(action: &Action) -> Self {
         match action {
@@ -124,25 +146,11 @@ impl RecordedAction {
                 trigger,
                 config,
                 request,
-            } => {
-                let Inbound {
-                    method,
-                    path,
-                    headers,
-                    body,
-                } = request.clone();
-                let request = Webhook {
-                    method,
-                    path,
-                    headers,
-                    body: body.into(),
-                };
-                Self::Receive {
-                    trigger: trigger.to_string(),
-                    config: Content::from(config.clone()),
-                    request,
-                }
-            }
+            } => Self::Receive {
+                trigger: trigger.to_string(),
+                config: Content::from(config.clone()),
+                request: Webhook::from(request.clone()),
+            },
         }
     }
 
@@ -167,25 +175,11 @@ impl RecordedAction {
                 trigger,
                 config,
                 request,
-            } => {
-                let Webhook {
-                    method,
-                    path,
-                    headers,
-                    body,
-                } = request.clone();
-                let request = Inbound {
-                    method,
-                    path,
-                    headers,
-                    body: body.bytes(),
-                };
-                Action::Receive {
-                    trigger: trigger.as_str().into(),
-                    config: config.bytes(),
-                    request,
-                }
-            }
+            } => Action::Receive {
+                trigger: trigger.as_str().into(),
+                config: config.bytes(),
+                request: request.clone().into(),
+            },
         }
     }
 

@@ -96,10 +96,7 @@ pub(crate) async fn install_program(
     let _permit = compiling.acquire().await;
     // Another installation may have compiled it while this one waited for its permit.
     if cache.size(&digest).is_none() {
-        let compiler = match compiler {
-            Compiler::Child(program, _) => Compiler::Child(program.clone(), PROGRAM_COMPILE_LIMITS),
-            Compiler::InProcess => Compiler::InProcess,
-        };
+        let compiler = compiler.with_limits(PROGRAM_COMPILE_LIMITS);
         let artifact = compile::compile(&compiler, wasm).await?;
         let cache = cache.clone();
         let stored = blocking(move || cache.put(&digest, &artifact)).await?;

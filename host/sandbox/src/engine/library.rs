@@ -62,12 +62,8 @@ impl Library {
         let least = MIN_LOADED_BYTES.max(budget / most);
         let options = OptionsBuilder::new()
             // Each shard can hold the largest component.
-            .shards(
-                usize::try_from(budget / MAX_ARTIFACT_BYTES)
-                    .unwrap_or(1)
-                    .max(1),
-            )
-            .estimated_items_capacity(usize::try_from(budget / least).unwrap_or(1).max(1))
+            .shards(at_least_one(budget / MAX_ARTIFACT_BYTES))
+            .estimated_items_capacity(at_least_one(budget / least))
             .weight_capacity(budget)
             .build()
             .map_err(|cause| OpenError(format!("no components can be kept loaded: {cause}")))?;
@@ -122,4 +118,8 @@ impl Library {
             size: self.cache.size(digest).unwrap_or_default(),
         }))
     }
+}
+
+fn at_least_one(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(1).max(1)
 }

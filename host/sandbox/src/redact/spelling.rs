@@ -52,31 +52,26 @@ pub(super) fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
 /// Returns the ways to read one character at the beginning of `rest`, each with its length in
 /// bytes.
 pub(super) fn readings(rest: &[u8]) -> impl Iterator<Item = (char, usize)> {
-    let mut found = [None; 4];
-    match rest.first() {
-        None => {}
-        Some(b'%') => {
-            found = [
-                Some(('%', 1)),
-                percent(rest),
-                percent_sign(rest, b"%25"),
-                percent_sign(rest, b"%2525"),
-            ]
-        }
-        Some(b'\\') => {
-            found = [
-                Some(('\\', 1)),
-                backslash(rest),
-                doubled(rest, br"\\"),
-                doubled(rest, br"\\\\"),
-            ];
-        }
-        Some(b'&') => found[..2].copy_from_slice(&[Some(('&', 1)), entity(rest)]),
-        Some(b'+') => found[..2].copy_from_slice(&[Some(('+', 1)), Some((' ', 1))]),
-        Some(first) if first.is_ascii() => found[0] = Some((char::from(*first), 1)),
+    let found = match rest.first() {
+        None => [None; 4],
+        Some(b'%') => [
+            Some(('%', 1)),
+            percent(rest),
+            percent_sign(rest, b"%25"),
+            percent_sign(rest, b"%2525"),
+        ],
+        Some(b'\\') => [
+            Some(('\\', 1)),
+            backslash(rest),
+            doubled(rest, br"\\"),
+            doubled(rest, br"\\\\"),
+        ],
+        Some(b'&') => [Some(('&', 1)), entity(rest), None, None],
+        Some(b'+') => [Some(('+', 1)), Some((' ', 1)), None, None],
+        Some(first) if first.is_ascii() => [Some((char::from(*first), 1)), None, None, None],
         // The character is plain or has some of its bytes encoded.
-        Some(_) => found[0] = percent(rest),
-    }
+        Some(_) => [percent(rest), None, None, None],
+    };
     found.into_iter().flatten()
 }
 

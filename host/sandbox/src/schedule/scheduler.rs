@@ -189,16 +189,21 @@ async fn run_in_turns<T>(
             meter.set_ready();
         }
         // The guest's own waker, registered in the poll above, wakes this task.
-        let mut woken = false;
-        poll_fn(|_| {
-            if std::mem::replace(&mut woken, true) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
+        woken().await;
     }
+}
+
+/// Waits until this task is polled again.
+async fn woken() {
+    let mut woken = false;
+    poll_fn(|_| {
+        if std::mem::replace(&mut woken, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// Guest whose panics are caught.

@@ -9,7 +9,9 @@ use percent_encoding::percent_decode_str;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::{SignatureStamp, SigningError, body_bytes, hmac, host, percent, sensitive_header};
+use super::{
+    SignatureStamp, SigningError, body_bytes, hmac, host, joined_pairs, percent, sensitive_header,
+};
 use crate::Secret;
 
 const ALGORITHM_NAME: &str = "AWS4-HMAC-SHA256";
@@ -111,12 +113,21 @@ fn signing_key(keys: &Keys, day: &str) -> Result<Zeroizing<Vec<u8>>, SigningErro
     Ok(key)
 }
 
-/// Encodes path and query canonically and sorts the query. Only S3 keeps empty path segments.
+/// Encodes path and query canonically and sorts the query.
 fn respell(request: &mut net::Request, is_s3: bool) {
     let url = &mut request.url;
-    let last = url.path().rsplit('/').next().unwrap_or_default().to_owned();
-    let segments = url
-        .path()
+    let path = canonical_path(url.path(), is_s3);
+    url.set_path(&path);
+    let pairs = url
+        .query_pairs()
+        .map(|(name, value)| (percent(&name), percent(&value)));
+    let query = joined_pairs(pairs.collect());
+    url.set_query((!query.is_empty()).then_some(&*query));
+}
+
+/// Returns a path in the canonical encoding. Only S3 keeps empty segments.
+fn canonical_path(path: &str, is_s3: bool) -> String {
+    let segments = path
         .split('/')
         .filter(|segment| is_s3 || !segment.is_empty())
         .map(|segment| {
@@ -124,28 +135,12 @@ fn respell(request: &mut net::Request, is_s3: bool) {
                 .decode_utf8()
                 .map_or_else(|_| segment.to_owned(), |decoded| percent(&decoded))
         });
-    let mut path = segments.collect::<Vec<_>>().join("/");
-    if !is_s3 {
-        path = format!(
-            "/{path}{}",
-            if last.is_empty() && !path.is_empty() {
-                "/"
-            } else {
-                ""
-            }
-        );
+    let joined = segments.collect::<Vec<_>>().join("/");
+    if is_s3 {
+        return joined;
     }
-    url.set_path(&path);
-    let mut pairs: Vec<_> = url
-        .query_pairs()
-        .map(|(name, value)| (percent(&name), percent(&value)))
-        .collect();
-    pairs.sort_unstable();
-    let query: Vec<_> = pairs
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
+    let has_end = path.ends_with('/') && !joined.is_empty();
+    format!("/{joined}{}", if has_end { "/" } else { "" })
 }
 
 fn joined_values(request: &net::Request, name: &HeaderName) -> String {

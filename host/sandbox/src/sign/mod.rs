@@ -101,25 +101,11 @@ impl Signing {
                 realm,
                 ..
             } => {
-                let secrets = || {
-                    Ok(oauth1::join_secrets(
-                        &self.fill(consumer_secret)?,
-                        &self.fill(token_secret)?,
-                    ))
-                };
-                let proof = match method {
-                    SignatureMethod::Plaintext => oauth1::Proof::Secrets(secrets()?),
-                    SignatureMethod::HmacSha1 => oauth1::Proof::Hmac(Hash::Sha1, secrets()?),
-                    SignatureMethod::HmacSha256 => oauth1::Proof::Hmac(Hash::Sha256, secrets()?),
-                    SignatureMethod::RsaSha1 => {
-                        return Err(SigningError(RSA_SHA1_PROBLEM.to_owned()));
-                    }
-                };
                 let keys = oauth1::Keys {
                     method: *method,
                     consumer_key: self.fill(consumer_key)?,
                     token: self.fill(token)?,
-                    proof,
+                    proof: self.oauth1_proof(*method, consumer_secret, token_secret)?,
                     realm: realm.as_ref().map(|realm| self.fill(realm)).transpose()?,
                 };
                 oauth1::sign(&keys, request, protocol, stamp)
@@ -146,6 +132,25 @@ impl Signing {
                 request: placements,
             } => template::sign(self, placements, request, stamp),
         }
+    }
+
+    fn oauth1_proof(
+        &self,
+        method: SignatureMethod,
+        consumer_secret: &str,
+        token_secret: &str,
+    ) -> Result<oauth1::Proof, SigningError> {
+        let hash = match method {
+            SignatureMethod::Plaintext => None,
+            SignatureMethod::HmacSha1 => Some(Hash::Sha1),
+            SignatureMethod::HmacSha256 => Some(Hash::Sha256),
+            SignatureMethod::RsaSha1 => return Err(SigningError(RSA_SHA1_PROBLEM.to_owned())),
+        };
+        let secrets = oauth1::join_secrets(&self.fill(consumer_secret)?, &self.fill(token_secret)?);
+        Ok(match hash {
+            None => oauth1::Proof::Secrets(secrets),
+            Some(hash) => oauth1::Proof::Hmac(hash, secrets),
+        })
     }
 
     fn fill(&self, template: &str) -> Result<Secret, SigningError> {
@@ -224,6 +229,13 @@ fn hmac(hash: Hash, key: &[u8], text: &[u8]) -> Result<Vec<u8>, SigningError> {
 
 fn percent(text: &str) -> String {
     utf8_percent_encode(text, ENCODED_CHARACTERS).to_string()
+}
+
+/// Returns encoded parameters in order, each as `name=value`, separated by `&`.
+fn joined_pairs(mut pairs: Vec<(String, String)>) -> String {
+    pairs.sort_unstable();
+    let written = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+    written.collect::<Vec<_>>().join("&")
 }
 
 /// Returns the body if its bytes are known. Multipart bodies are written while they are sent.

@@ -6,7 +6,8 @@ use net::{Url, header::AUTHORIZATION};
 use url::form_urlencoded;
 
 use super::{
-    SignatureStamp, SigningError, body_bytes, hmac, host, is_form, percent, sensitive_header,
+    SignatureStamp, SigningError, body_bytes, hmac, host, is_form, joined_pairs, percent,
+    sensitive_header,
 };
 use crate::Secret;
 
@@ -101,16 +102,11 @@ fn signature_base(request: &net::Request, protocol: &[(&str, &str)]) -> String {
             .iter()
             .map(|(name, value)| (percent(name), percent(value))),
     );
-    parameters.sort_unstable();
-    let pairs: Vec<_> = parameters
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
     format!(
         "{}&{}&{}",
         request.method,
         percent(&base_string_uri(&request.url)),
-        percent(&pairs.join("&"))
+        percent(&joined_pairs(parameters))
     )
 }
 

@@ -59,11 +59,9 @@ impl WebhookSecrets {
             _ => Value::Null,
         };
         secrets.take_from(&mut value, policy, "");
-        let withhold = withhold && !policy.write_only.is_empty();
-        let config = if withhold {
-            value.to_string().into()
-        } else {
-            config
+        let config = match withhold && !policy.write_only.is_empty() {
+            true => value.to_string().into(),
+            false => config,
         };
         let action = Action::Receive {
             trigger,
@@ -111,21 +109,15 @@ impl WebhookSecrets {
         Redactor::new(long_enough.take(MAX_SECRETS))
     }
 
-    /// Returns true if a signature of a message is right.
-    pub(super) fn verify(
-        &mut self,
-        name: &str,
-        algorithm: Algorithm,
-        message: &[u8],
-        signature: &[u8],
-    ) -> Result<bool, Error> {
-        if message.len() > MAX_SIGNED_MESSAGE_BYTES {
+    /// Counts the bytes of a signed message. Fails if they are too many.
+    fn count_signed(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes > MAX_SIGNED_MESSAGE_BYTES {
             return Err(error(
                 "too_large",
                 format!("a signed message has at most {MAX_SIGNED_MESSAGE_BYTES} bytes"),
             ));
         }
-        self.signed_bytes += message.len();
+        self.signed_bytes += bytes;
         if self.signed_bytes > MAX_SIGNED_BYTES_PER_CALL {
             return Err(error(
                 "limit",
@@ -134,6 +126,18 @@ impl WebhookSecrets {
                 ),
             ));
         }
+        Ok(())
+    }
+
+    /// Returns true if a signature of a message is right.
+    pub(super) fn verify(
+        &mut self,
+        name: &str,
+        algorithm: Algorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<bool, Error> {
+        self.count_signed(message.len())?;
         let secret = self.by_name.get(name).map(Secret::expose).ok_or_else(|| {
             error(
                 "not_found",

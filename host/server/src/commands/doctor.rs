@@ -65,18 +65,15 @@ pub(crate) async fn run(
         announced(config, addresses.as_ref()).await,
         swap(),
     ];
-    let mut problems = 0;
     for finding in &findings {
         match finding {
             Good(text) => terminal.good(text),
             Note(text) => terminal.note(text),
-            Bad(text) => {
-                problems += 1;
-                terminal.bad(text);
-            }
+            Bad(text) => terminal.bad(text),
         }
     }
-    Ok(ExitCode::from(u8::from(problems > 0)))
+    let has_problem = findings.iter().any(|finding| matches!(finding, Bad(_)));
+    Ok(ExitCode::from(u8::from(has_problem)))
 }
 
 async fn blobs(config: &Config, write: bool) -> Finding {

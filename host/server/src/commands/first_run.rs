@@ -41,17 +41,7 @@ pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
             // Another server on the same store created it first. The other records are found, or
             // created here.
             Err(error) if error.is(&errors::PROJECT_NAME_TAKEN) => {
-                let found = projects::organization(app).await?;
-                let id = found
-                    .map(|record| OrganizationId::parse(&record.id))
-                    .transpose()?;
-                let id = id.ok_or_else(|| {
-                    anyhow::anyhow!(
-                        "the organization exists but cannot be read: start the server again"
-                    )
-                })?;
-                let key = projects::organization_key(app, &id).await?;
-                (id, key)
+                existing_organization(app).await?
             }
             made => made?,
         };
@@ -70,6 +60,18 @@ pub(crate) async fn create(app: &App) -> Result<Keys, Stop> {
         project_key,
         organization_key,
     })
+}
+
+async fn existing_organization(app: &App) -> Result<(OrganizationId, Zeroizing<String>), Stop> {
+    let found = projects::organization(app).await?;
+    let id = found
+        .map(|record| OrganizationId::parse(&record.id))
+        .transpose()?;
+    let id = id.ok_or_else(|| {
+        anyhow::anyhow!("the organization exists but cannot be read: start the server again")
+    })?;
+    let key = projects::organization_key(app, &id).await?;
+    Ok((id, key))
 }
 
 /// Returns the keys of the oldest project. Completes a first start that was interrupted.
@@ -175,26 +177,30 @@ pub(crate) fn print_summary(
     };
     terminal.pair("keys", &keys);
     if new {
-        let index = server.app.catalog.snapshot();
-        let names = index.toolkits().take(MAX_LISTED_TOOLKITS);
-        let names: Vec<_> = names.map(|toolkit| &*toolkit.slug).collect();
-        let tools: usize = index
-            .toolkits()
-            .map(|toolkit| toolkit.current().tools.len())
-            .sum();
-        let more = index.toolkits().count() - names.len();
-        let toolkits = match (names.is_empty(), more) {
-            (true, _) => "none yet; publish one with `toolkit publish`".to_owned(),
-            (false, 0) => format!("{} ({tools} tools)", names.join(", ")),
-            (false, more) => format!("{} and {more} more ({tools} tools)", names.join(", ")),
-        };
-        terminal.pair("toolkits", &toolkits);
+        terminal.pair("toolkits", &published_toolkits(server));
     }
     for pair in config.net.rewrite.iter() {
         terminal.note(&format!(
             "net.rewrite sends requests for {}",
             pair.replacen('=', " to ", 1)
         ));
+    }
+}
+
+/// Names the published toolkits, of which many are only counted.
+fn published_toolkits(server: &Server) -> String {
+    let index = server.app.catalog.snapshot();
+    let first = index.toolkits().take(MAX_LISTED_TOOLKITS);
+    let names: Vec<_> = first.map(|toolkit| &*toolkit.slug).collect();
+    let tools: usize = index
+        .toolkits()
+        .map(|toolkit| toolkit.current().tools.len())
+        .sum();
+    let more = index.toolkits().count() - names.len();
+    match (names.is_empty(), more) {
+        (true, _) => "none yet; publish one with `toolkit publish`".to_owned(),
+        (false, 0) => format!("{} ({tools} tools)", names.join(", ")),
+        (false, more) => format!("{} and {more} more ({tools} tools)", names.join(", ")),
     }
 }
 

@@ -64,12 +64,7 @@ pub(super) async fn ask(config: &Config, listen: &str) -> anyhow::Result<Answer>
         url,
         headers: HeaderMap::new(),
         body: Body::Empty,
-        limits: Limits {
-            first_byte: ANSWER_TIMEOUT,
-            total: ANSWER_TIMEOUT,
-            response_bytes: MAX_RESPONSE_BYTES,
-            ..Limits::default()
-        },
+        limits: Limits::within(ANSWER_TIMEOUT, MAX_RESPONSE_BYTES),
     });
     Ok(match sent.await {
         Ok(response) => read(&response.body),

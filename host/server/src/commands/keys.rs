@@ -209,33 +209,36 @@ async fn master_keys(
     done.map_err(|cause| anyhow!(cause).into())
 }
 
+/// Returns the API keys of a running or a stopped server.
+async fn api_keys(config: &Config) -> Result<Vec<OwnedKey>, Stop> {
+    if control::is_running(&config.data) {
+        return Ok(control::request(&config.data, ControlCommand::ApiKeys).await?);
+    }
+    let Opened { app, store, .. } = open::open(config).await.map_err(|stop| {
+        // A server without a control socket has the store open.
+        let env_file = config.env_file();
+        if !stop.locked || !env_file.exists() {
+            return stop;
+        }
+        let line = format!(
+            "{}; the keys of the first project are in {}",
+            stop.line,
+            env_file.display()
+        );
+        Stop { line, ..stop }
+    })?;
+    let keys = control::api_keys(&app).await;
+    drop(app);
+    store.close().await;
+    Ok(keys?)
+}
+
 async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
-    let keys: Vec<OwnedKey> = if control::is_running(&config.data) {
-        control::request(&config.data, ControlCommand::ApiKeys).await?
-    } else {
-        let Opened { app, store, .. } = open::open(config).await.map_err(|stop| {
-            // A server without a control socket has the store open.
-            let env_file = config.env_file();
-            if !stop.locked || !env_file.exists() {
-                return stop;
-            }
-            let line = format!(
-                "{}; the keys of the first project are in {}",
-                stop.line,
-                env_file.display()
-            );
-            Stop { line, ..stop }
-        })?;
-        let keys = control::api_keys(&app).await;
-        drop(app);
-        store.close().await;
-        keys?
-    };
     for OwnedKey {
         owner,
         name,
         secret,
-    } in &keys
+    } in &api_keys(config).await?
     {
         terminal.entry(&format!("{owner:<24}  {}", secret.as_str()), name);
     }

@@ -206,12 +206,6 @@ impl Running {
         for (name, text) in more {
             headers.insert(name, value(&text)?);
         }
-        let limits = Limits {
-            first_byte: REQUEST_TIMEOUT,
-            total: REQUEST_TIMEOUT,
-            response_bytes: MAX_RESPONSE_BYTES,
-            ..Limits::default()
-        };
         let url = url
             .parse()
             .with_context(|| format!("`{url}` is not a URL"))?;
@@ -220,7 +214,7 @@ impl Running {
             url,
             headers,
             body,
-            limits,
+            limits: Limits::within(REQUEST_TIMEOUT, MAX_RESPONSE_BYTES),
         })
     }
 

@@ -203,22 +203,13 @@ fn run_beside(
     exporter: Option<Arc<Exporter>>,
 ) -> JoinSet<()> {
     let mut beside = JoinSet::new();
-    match Control::open(&server.config.data) {
-        Ok(control) => {
-            beside.spawn(control.serve(ControlContext {
-                app: server.app.clone(),
-                store: store.clone(),
-                key_file: server.config.key_file(),
-                addresses,
-            }));
-        }
-        // The path may be too long for a socket, or the file system may not support sockets.
-        // Everything else works without one.
-        Err(cause) => {
-            tracing::warn!(
-                "`toolhost export` and `toolhost keys` work only while the server is stopped: {cause:#}"
-            )
-        }
+    if let Some(control) = open_control(&server.config.data) {
+        beside.spawn(control.serve(ControlContext {
+            app: server.app.clone(),
+            store: store.clone(),
+            key_file: server.config.key_file(),
+            addresses,
+        }));
     }
     if let Some(exporter) = exporter {
         beside.spawn(exporter.export_metrics(server.clone()));
@@ -233,6 +224,17 @@ fn run_beside(
         );
     });
     beside
+}
+
+/// Opens the control socket. The path may be too long for a socket, or the file system may not support
+/// sockets. Everything else works without one.
+fn open_control(data: &Path) -> Option<Control> {
+    let opened = Control::open(data).inspect_err(|cause| {
+        tracing::warn!(
+            "`toolhost export` and `toolhost keys` work only while the server is stopped: {cause:#}"
+        );
+    });
+    opened.ok()
 }
 
 /// Announces the server, and waits until a signal or a failure of the store stops it. Returns the

@@ -35,13 +35,9 @@ pub(super) fn make_private(folder: &Path) -> Result<(), Stop> {
 /// # Errors
 /// Exit code 78 if other users have access.
 pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
-    let found = std::fs::metadata(folder);
-    let found = found.with_context(|| {
-        format!(
-            "cannot read the permissions of the data directory {}",
-            folder.display()
-        )
-    })?;
+    let shown = folder.display();
+    let found = std::fs::metadata(folder)
+        .with_context(|| format!("cannot read the permissions of the data directory {shown}"))?;
     if found.mode() & 0o077 == 0 {
         return Ok(());
     }
@@ -55,7 +51,6 @@ pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
         false => "set `data` to a new folder inside it, which the server creates",
     };
     Err(Stop::refused(format_args!(
-        "other users have access to the data directory {}: {remedy}",
-        folder.display()
+        "other users have access to the data directory {shown}: {remedy}"
     )))
 }

@@ -175,11 +175,8 @@ impl Exporter {
             headers: self.headers.clone(),
             body: Body::Bytes(message.into()),
             limits: Limits {
-                first_byte: EXPORT_TIMEOUT,
-                total: EXPORT_TIMEOUT,
-                response_bytes: MAX_RESPONSE_BYTES,
                 cuts_response: true,
-                ..Limits::default()
+                ..Limits::within(EXPORT_TIMEOUT, MAX_RESPONSE_BYTES)
             },
         };
         let sent = self.client.send(request).await;

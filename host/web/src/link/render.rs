@@ -95,9 +95,15 @@ pub(super) fn form_page(
         form_token_field: FORM_TOKEN_FIELD,
         form_token,
     };
-    // Browsers apply `form-action` to every redirect that follows a form, and the hosts through
-    // which a provider signs its users in are not known. Without a public URL, providers may be
-    // reached by http.
+    let targets = form_targets(server, form);
+    let policy = with_logos(policy(&nonce, &targets), Some(&form.brand));
+    html(status, &page, &policy)
+}
+
+/// Returns the addresses to which the form of a link may lead. Browsers apply `form-action` to every
+/// redirect that follows a form, and the hosts through which a provider signs its users in are not
+/// known. Without a public URL, providers may be reached by http.
+fn form_targets(server: &Server, form: &Form) -> String {
     let mut targets = "'self' https:".to_owned();
     if server.config.public_url.is_none() {
         targets += " http:";
@@ -106,8 +112,7 @@ pub(super) fn form_page(
         targets += " ";
         targets += &origin;
     }
-    let policy = with_logos(policy(&nonce, &targets), Some(&form.brand));
-    html(status, &page, &policy)
+    targets
 }
 
 /// Allows the logos of a page.

@@ -89,93 +89,109 @@ impl Change {
             });
         }
     }
+
+    fn add_toolkits(&mut self, toolkits: Selection) -> ApiResult<()> {
+        let approval = toolkits.require_approval.clone().unwrap_or_default();
+        let filter = toolkits.into_filter()?;
+        self.add(move |config| {
+            config.toolkits.clone_from(&filter);
+            config.approval_toolkits.clone_from(&approval);
+        });
+        Ok(())
+    }
+
+    fn add_tools(&mut self, tools: BTreeMap<String, ToolSelection>) -> ApiResult<()> {
+        let required = approval(&tools, |selection| selection.require_approval.clone());
+        let tags = approval(&tools, |selection| selection.tags.as_ref()?.approval());
+        let filters = into_filters(tools)?;
+        self.add(move |config| {
+            config.tools.clone_from(&filters);
+            config.approval_tools.clone_from(&required);
+            config.approval_toolkit_tags.clone_from(&tags);
+            config.toolkit_overrides_tags = true;
+        });
+        Ok(())
+    }
+
+    fn add_tags(&mut self, selection: TagsBody) {
+        let approval = selection.approval().unwrap_or_default();
+        let tags = selection.into_tags().unwrap_or_default();
+        self.add(move |config| {
+            config.tags.clone_from(&tags);
+            config.approval_tags.clone_from(&approval);
+            config.toolkit_overrides_tags = true;
+        });
+    }
+
+    /// Adds the parts that select neither tools nor accounts.
+    fn add_settings(&mut self, parts: Parts) {
+        if let Some(preload) = parts.preload {
+            let preload = preload.and_then(PreloadBody::into_preload);
+            self.add(move |config| config.preload.clone_from(&preload));
+        }
+        if let Some(permissions) = parts.permissions {
+            self.add(move |config| set_permissions(config, permissions.as_ref()));
+        }
+        self.add_block(
+            parts.manage_connections,
+            |config| &mut config.manage_connections,
+            ConnectionsBody::apply,
+        );
+        self.add_block(
+            parts.workbench,
+            |config| &mut config.workbench,
+            WorkbenchBody::apply,
+        );
+        self.add_block(
+            parts.multi_account,
+            |config| &mut config.multi_account,
+            MultiAccountBody::apply,
+        );
+        self.add_block(
+            parts.search,
+            |config| &mut config.search_disabled,
+            SwitchBody::apply_inverted,
+        );
+        self.add_block(
+            parts.execute,
+            |config| &mut config.multi_execute_disabled,
+            MultiExecuteBody::apply_inverted,
+        );
+        self.add_block(
+            parts.proxy_execute,
+            |config| &mut config.proxy_execute,
+            SwitchBody::apply,
+        );
+    }
 }
 
 impl TryFrom<Parts> for Change {
     type Error = http::ApiError;
 
-    fn try_from(parts: Parts) -> ApiResult<Self> {
+    fn try_from(mut parts: Parts) -> ApiResult<Self> {
         let workbench = parts.workbench.as_ref().and_then(Option::as_ref);
         let mut change = Self {
             asks_for_proxy: workbench.is_some_and(WorkbenchBody::asks_for_proxy),
             ..Self::default()
         };
-        if let Some(toolkits) = parts.toolkits {
-            let toolkits = toolkits.unwrap_or_default();
-            let approval = toolkits.require_approval.clone().unwrap_or_default();
-            let filter = toolkits.into_filter()?;
-            change.add(move |config| {
-                config.toolkits.clone_from(&filter);
-                config.approval_toolkits.clone_from(&approval);
-            });
+        if let Some(toolkits) = parts.toolkits.take() {
+            change.add_toolkits(toolkits.unwrap_or_default())?;
         }
-        if let Some(tools) = parts.tools {
-            let tools = tools.unwrap_or_default();
-            let required = approval(&tools, |selection| selection.require_approval.clone());
-            let tags = approval(&tools, |selection| selection.tags.as_ref()?.approval());
-            let filters = into_filters(tools)?;
-            change.add(move |config| {
-                config.tools.clone_from(&filters);
-                config.approval_tools.clone_from(&required);
-                config.approval_toolkit_tags.clone_from(&tags);
-                config.toolkit_overrides_tags = true;
-            });
+        if let Some(tools) = parts.tools.take() {
+            change.add_tools(tools.unwrap_or_default())?;
         }
-        if let Some(tags) = parts.tags {
-            let selection = tags.unwrap_or_default();
-            let approval = selection.approval().unwrap_or_default();
-            let tags = selection.into_tags().unwrap_or_default();
-            change.add(move |config| {
-                config.tags.clone_from(&tags);
-                config.approval_tags.clone_from(&approval);
-                config.toolkit_overrides_tags = true;
-            });
+        if let Some(tags) = parts.tags.take() {
+            change.add_tags(tags.unwrap_or_default());
         }
-        if let Some(ids) = parts.auth_configs {
+        if let Some(ids) = parts.auth_configs.take() {
             let ids = auth_configs(ids.unwrap_or_default())?;
             change.add(move |config| config.auth_configs.clone_from(&ids));
         }
-        if let Some(ids) = parts.connected_accounts {
+        if let Some(ids) = parts.connected_accounts.take() {
             let ids = accounts(ids.unwrap_or_default())?;
             change.add(move |config| config.connected_accounts.clone_from(&ids));
         }
-        if let Some(preload) = parts.preload {
-            let preload = preload.and_then(PreloadBody::into_preload);
-            change.add(move |config| config.preload.clone_from(&preload));
-        }
-        if let Some(permissions) = parts.permissions {
-            change.add(move |config| set_permissions(config, permissions.as_ref()));
-        }
-        change.add_block(
-            parts.manage_connections,
-            |config| &mut config.manage_connections,
-            ConnectionsBody::apply,
-        );
-        change.add_block(
-            parts.workbench,
-            |config| &mut config.workbench,
-            WorkbenchBody::apply,
-        );
-        change.add_block(
-            parts.multi_account,
-            |config| &mut config.multi_account,
-            MultiAccountBody::apply,
-        );
-        change.add_block(
-            parts.search,
-            |config| &mut config.search_disabled,
-            SwitchBody::apply_inverted,
-        );
-        change.add_block(
-            parts.execute,
-            |config| &mut config.multi_execute_disabled,
-            MultiExecuteBody::apply_inverted,
-        );
-        change.add_block(
-            parts.proxy_execute,
-            |config| &mut config.proxy_execute,
-            SwitchBody::apply,
-        );
+        change.add_settings(parts);
         Ok(change)
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     core::{
         ids::{self, AuthConfigId},
         json,
-        vault::SealContext,
+        vault::{SealContext, Sealed},
     },
     projects::{
         self, Project,
@@ -109,21 +109,15 @@ pub async fn create(
         release.scheme(scheme),
         &request.credentials.shared,
     )?;
-    let proxy = request.credentials.proxy.as_ref();
-    proxy
-        .map(|proxy| proxy.to_net_proxy(CREATE_PATH))
-        .transpose()?;
+    if let Some(proxy) = &request.credentials.proxy {
+        proxy.to_net_proxy(CREATE_PATH)?;
+    }
     let id = AuthConfigId::random();
-    let now = app.clock.now();
-    let name = match request
-        .name
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-    {
-        Some(name) => checked_name(CREATE_PATH, name)?,
-        None => format!("{}-{}", release.slug, ids::random_text(6)),
+    let name = match request.name.as_deref().map(str::trim) {
+        None | Some("") => format!("{}-{}", release.slug, ids::random_text(6)),
+        Some(name) => checked_name(CREATE_PATH, name.to_owned())?,
     };
-    let key = app.vault.key(project.id.as_str(), now).await?;
+    let (own, shared, proxy) = seal(app, project, &id, &request.credentials).await?;
     let body = AuthConfig {
         folded: name.to_lowercase(),
         name,
@@ -136,20 +130,12 @@ pub async fn create(
         tools_for_execution: request.tools_for_execution,
         tools_for_connection: request.tools_for_connection,
         in_sessions: request.in_sessions,
-        credentials: key.seal(
-            seal_context(project, &id, "credentials"),
-            &request.credentials.own,
-        )?,
-        shared: key.seal(
-            seal_context(project, &id, "shared"),
-            &request.credentials.shared,
-        )?,
-        proxy: proxy
-            .map(|proxy| key.seal(seal_context(project, &id, "proxy"), proxy))
-            .transpose()?,
+        credentials: own,
+        shared,
+        proxy,
     };
     record_limits::admit(app, &project.id, RecordKind::AuthConfig, &COLLECTION).await?;
-    check_size(&body, &request.credentials.own, &request.credentials.shared)?;
+    check_size(&body, &request.credentials)?;
     Ok(projects::insert(app, project, id.as_str(), body).await?)
 }
 
@@ -179,40 +165,38 @@ pub async fn change(
             return Err(errors::invalid(problem));
         }
         let mut credentials = credentials(app, &record).await?;
-        for (values, changed) in [
-            (&mut credentials.own, &changes.own),
-            (&mut credentials.shared, &changes.shared),
-        ] {
-            values.extend(changed.clone());
-            values.retain(|_, value| {
-                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
-            });
-        }
+        changes.apply_to_credentials(&mut credentials);
         // A toolkit that no longer exists requires nothing.
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         let (mode, managed) = (record.body.scheme, record.body.managed);
         let scheme = release.as_ref().and_then(|release| release.scheme(mode));
         check_client(CHANGE_PATH, mode, scheme, managed, &credentials.own)?;
         check_shared(CHANGE_PATH, scheme, &changes.shared)?;
-        let now = app.clock.now();
-        let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
-        body.credentials = key.seal(seal_context(project, id, "credentials"), &credentials.own)?;
-        body.shared = key.seal(seal_context(project, id, "shared"), &credentials.shared)?;
-        if let Some(proxy) = &changes.proxy {
-            body.proxy = proxy
-                .as_ref()
-                .map(|proxy| key.seal(seal_context(project, id, "proxy"), proxy))
-                .transpose()?;
-        }
+        (body.credentials, body.shared, body.proxy) = seal(app, project, id, &credentials).await?;
         changes.apply_to(body);
-        check_size(body, &credentials.own, &credentials.shared)?;
-        Ok((Batch::at(now).update(&record), ()))
+        check_size(body, &credentials)?;
+        Ok((Batch::at(app.clock.now()).update(&record), ()))
     });
     Ok(changed.await?)
 }
 
 impl Changes {
+    fn apply_to_credentials(&self, credentials: &mut Credentials) {
+        for (values, changed) in [
+            (&mut credentials.own, &self.own),
+            (&mut credentials.shared, &self.shared),
+        ] {
+            values.extend(changed.clone());
+            values.retain(|_, value| {
+                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
+        }
+        if let Some(proxy) = &self.proxy {
+            credentials.proxy.clone_from(proxy);
+        }
+    }
+
     /// Changes the fields of an auth config that are not sealed.
     fn apply_to(&self, body: &mut AuthConfig) {
         if let Some(name) = &self.name {
@@ -232,17 +216,14 @@ impl Changes {
 }
 
 /// Fails if an auth config is larger than [`MAX_AUTH_CONFIG_BYTES`].
-fn check_size(
-    body: &AuthConfig,
-    own: &Map<String, Value>,
-    shared: &Map<String, Value>,
-) -> Result<()> {
+fn check_size(body: &AuthConfig, credentials: &Credentials) -> Result<()> {
     let lists = [
         &body.restrict_to,
         &body.tools_for_execution,
         &body.tools_for_connection,
     ];
-    let text = serde_json::to_vec(&(own, shared, lists)).map_err(errors::internal)?;
+    let text = serde_json::to_vec(&(&credentials.own, &credentials.shared, lists))
+        .map_err(errors::internal)?;
     if text.len() > MAX_AUTH_CONFIG_BYTES {
         return Err(errors::invalid(format!(
             "body: the credentials and the lists of tools have more than {MAX_AUTH_CONFIG_BYTES} bytes as JSON"
@@ -260,12 +241,26 @@ fn checked_name(path: &str, name: String) -> Result<String> {
     Ok(name)
 }
 
-fn seal_context<'a>(
-    project: &'a Project,
-    id: &'a AuthConfigId,
-    field: &'static str,
-) -> SealContext<'a> {
-    SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field)
+type SealedValues = Sealed<Map<String, Value>>;
+
+/// Encrypts the values of the client, the shared values and the proxy.
+async fn seal(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+    credentials: &Credentials,
+) -> Result<(SealedValues, SealedValues, Option<Sealed<Proxy>>)> {
+    let owner = project.id.as_str();
+    let key = app.vault.key(owner, app.clock.now()).await?;
+    let context = |field| SealContext::new::<AuthConfig>(owner, id.as_str(), field);
+    let proxy = credentials.proxy.as_ref();
+    Ok((
+        key.seal(context("credentials"), &credentials.own)?,
+        key.seal(context("shared"), &credentials.shared)?,
+        proxy
+            .map(|proxy| key.seal(context("proxy"), proxy))
+            .transpose()?,
+    ))
 }
 
 /// Checks the values that each account inherits.
@@ -314,19 +309,18 @@ fn check_client(
         checked.map_err(|why| errors::invalid(format!("{path}credentials.private_key: {why}")))?;
     }
     for name in ["scopes", "user_scopes"] {
-        let is_valid = own.get(name).is_none_or(|value| {
-            value.is_string()
-                || value
-                    .as_array()
-                    .is_some_and(|list| list.iter().all(Value::is_string))
-        });
-        if !is_valid {
+        if !own.get(name).is_none_or(is_scopes) {
             return Err(errors::invalid(format!(
                 "{path}credentials.{name}: must be a string or a list of strings"
             )));
         }
     }
     Ok(())
+}
+
+fn is_scopes(value: &Value) -> bool {
+    let strings = value.as_array();
+    value.is_string() || strings.is_some_and(|list| list.iter().all(Value::is_string))
 }
 
 /// Returns the scheme that a property of a request names, if the toolkit offers it.

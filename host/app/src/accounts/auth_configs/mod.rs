@@ -179,9 +179,8 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<Record<AuthConfig>>> {
-    let mut query = Query::for_project(project.id.as_str())
-        .descending()
-        .window(window);
+    let owner = project.id.as_str();
+    let mut query = Query::for_project(owner).descending().window(window);
     if !filter.toolkits.is_empty() {
         let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
         query = query.any_of("toolkit", slugs);
@@ -189,10 +188,9 @@ pub async fn list(
     if let Some(managed) = filter.managed {
         query = query.is("managed", if managed { "true" } else { "false" });
     }
-    match (filter.status, filter.disabled) {
-        (Some(status), _) => query = query.is("status", status.into_str()),
-        (None, false) => query = query.is("status", Status::Enabled.into_str()),
-        (None, true) => {}
+    let enabled = (!filter.disabled).then_some(Status::Enabled);
+    if let Some(status) = filter.status.or(enabled) {
+        query = query.is("status", status.into_str());
     }
     if !filter.search.is_empty() {
         query = query.contains("folded", &filter.search.to_lowercase());

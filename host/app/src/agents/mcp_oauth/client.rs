@@ -51,6 +51,13 @@ pub struct Client {
 /// characters, line breaks or hidden characters, or if a redirect URI is missing, too long or of a
 /// forbidden kind.
 pub fn register(app: &App, client: &Client) -> Result<String> {
+    check(client)?;
+    let content = BASE64.encode(serde_json::to_vec(client).map_err(errors::internal)?);
+    let unique = ids::random_text(RANDOM_CHARS);
+    Ok(sign(app, &format!("{CLIENT_ID_PREFIX}{unique}.{content}")))
+}
+
+fn check(client: &Client) -> Result<()> {
     let is_name_valid = client
         .name
         .as_deref()
@@ -73,9 +80,7 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
             "one is neither https, http on this machine, nor the address of a program",
         ));
     }
-    let content = BASE64.encode(serde_json::to_vec(client).map_err(errors::internal)?);
-    let unique = ids::random_text(RANDOM_CHARS);
-    Ok(sign(app, &format!("{CLIENT_ID_PREFIX}{unique}.{content}")))
+    Ok(())
 }
 
 /// Returns the client with a client id. Fails if this installation did not issue the client id.

@@ -19,6 +19,8 @@ const DEFINITION_MEMBERS: [&str; 5] = ["name", "description", "input_schema", "s
 /// Fields that a definition must have, unlike a deletion.
 const REQUIRED_MEMBERS: [&str; 2] = ["name", "steps"];
 
+const OWN_TOOL: MetaTool = MetaTool::UpsertRecipe;
+
 #[derive(Deserialize)]
 struct Arguments {
     slug: Option<String>,
@@ -30,7 +32,6 @@ struct Arguments {
 
 /// Stores or deletes the recipe.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    const OWN_TOOL: MetaTool = MetaTool::UpsertRecipe;
     if !caller.rights.store_recipes {
         // Other sessions and the actions of trigger instances run what is stored.
         return Err(errors::key_permission("write", Area::Sessions.into_str()));
@@ -43,7 +44,16 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
-    let unknown = rest
+    check_members(&rest)?;
+    let definition: Definition = parse(OWN_TOOL, rest.into())?;
+    let stored = recipes::upsert(app, caller, slug, definition).await?;
+    let recipe = stored.record.body;
+    Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())
+}
+
+/// Refuses a definition whose fields are misspelled or missing.
+fn check_members(definition: &Map<String, Value>) -> Result<()> {
+    let unknown = definition
         .keys()
         .filter(|name| !DEFINITION_MEMBERS.contains(&name.as_str()));
     for name in unknown {
@@ -54,14 +64,11 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     }
     let missing: Vec<_> = REQUIRED_MEMBERS
         .iter()
-        .filter(|name| !rest.contains_key(**name))
+        .filter(|name| !definition.contains_key(**name))
         .map(|name| format!("{name}: is required"))
         .collect();
     if !missing.is_empty() {
         return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
     }
-    let definition: Definition = parse(OWN_TOOL, rest.into())?;
-    let stored = recipes::upsert(app, caller, slug, definition).await?;
-    let recipe = stored.record.body;
-    Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())
+    Ok(())
 }

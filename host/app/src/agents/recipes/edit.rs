@@ -16,7 +16,7 @@ use crate::{
     catalog::LATEST,
     core::{truncate, vault::SealContext},
     projects::{
-        self,
+        self, Project,
         record_limits::{self, RecordKind},
     },
 };
@@ -91,13 +91,7 @@ pub async fn upsert(
             recipe.body.script_limits = script_limits.clone();
             return Ok::<_, Error>((batch.update(&recipe), recipe.updated(now)));
         }
-        let recipes_of_user = Query::for_project(owner)
-            .is("user_id", user.as_str())
-            .page(0, 0);
-        if app.store.rows(&COLLECTION, &recipes_of_user).await?.total >= MAX_RECIPES {
-            return Err(errors::too_many_recipes(MAX_RECIPES));
-        }
-        record_limits::admit(app, &project.id, RecordKind::Recipe, &COLLECTION).await?;
+        admit(app, project, user).await?;
         let recipe = Recipe {
             user_id: user.clone(),
             slug: slug.clone(),
@@ -114,6 +108,20 @@ pub async fn upsert(
         record: stored.await?,
         definition,
     })
+}
+
+/// Refuses a further recipe of a user or a project that has too many.
+async fn admit(app: &App, project: &Project, user: &str) -> Result<()> {
+    let of_user = Query::for_project(project.id.as_str()).is("user_id", user);
+    let count = app
+        .store
+        .rows(&COLLECTION, &of_user.page(0, 0))
+        .await?
+        .total;
+    if count >= MAX_RECIPES {
+        return Err(errors::too_many_recipes(MAX_RECIPES));
+    }
+    record_limits::admit(app, &project.id, RecordKind::Recipe, &COLLECTION).await
 }
 
 /// Deletes a recipe of the session's user with all its versions. Started runs continue, and so do actions

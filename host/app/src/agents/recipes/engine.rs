@@ -135,16 +135,7 @@ impl<'a> Engine<'a> {
         place: &str,
         item: Option<&Value>,
     ) -> StepResult<Value> {
-        let items = match self.fill(list, item)? {
-            Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => items,
-            Value::Array(items) => {
-                let (count, most) = (items.len(), MAX_LOOP_ITEMS);
-                let problem =
-                    format!("the list has {count} items, and at most {most} are permitted");
-                return Err(failed(place, problem));
-            }
-            _ => return Err(failed(place, "the value of `for_each` is not a list")),
-        };
+        let items = loop_items(self.fill(list, item)?).map_err(|problem| failed(place, problem))?;
         let mut data = Vec::new();
         let mut errors = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -317,4 +308,18 @@ impl<'a> Engine<'a> {
 
 fn failed(place: &str, problem: impl Display) -> Stop {
     Stop::Failed(format!("step `{place}`: {problem}"))
+}
+
+/// Returns the items of a loop.
+fn loop_items(list: Value) -> std::result::Result<Vec<Value>, String> {
+    match list {
+        Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => Ok(items),
+        Value::Array(items) => {
+            let (count, most) = (items.len(), MAX_LOOP_ITEMS);
+            Err(format!(
+                "the list has {count} items, and at most {most} are permitted"
+            ))
+        }
+        _ => Err("the value of `for_each` is not a list".to_owned()),
+    }
 }

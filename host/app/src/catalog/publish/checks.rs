@@ -55,24 +55,30 @@ pub(super) fn check_tool_names(snapshot: &Snapshot, manifest: &Manifest) -> Resu
         }
     }
     if snapshot.toolkit(&manifest.slug).is_none() {
-        let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
-        // A longer slug that starts with this one owns its names.
-        let mut used: Vec<_> = snapshot
-            .tools
-            .iter()
-            .filter(|(tool, name_owner)| {
-                tool.starts_with(&prefix) && name_owner.len() < manifest.slug.len()
-            })
-            .collect();
-        used.sort();
-        let conflicts = used.iter().take(MAX_NAMED_CONFLICTS);
-        problems.extend(conflicts.map(|(tool, name_owner)| {
+        problems.extend(slug_problems(snapshot, &manifest.slug));
+    }
+    errors::refuse_problems(problems, errors::component_invalid)
+}
+
+/// Lists tools of other toolkits whose names would belong to a new toolkit.
+fn slug_problems(snapshot: &Snapshot, slug: &str) -> Vec<String> {
+    let prefix = format!("{}_", slug.to_ascii_uppercase());
+    // A longer slug that starts with this one owns its names.
+    let mut used: Vec<_> = snapshot
+        .tools
+        .iter()
+        .filter(|(tool, name_owner)| tool.starts_with(&prefix) && name_owner.len() < slug.len())
+        .collect();
+    used.sort();
+    let problems = used
+        .iter()
+        .take(MAX_NAMED_CONFLICTS)
+        .map(|(tool, name_owner)| {
             format!(
                 "slug: toolkit {name_owner} has the tool {tool}, whose name begins with this slug"
             )
-        }));
-    }
-    errors::refuse_problems(problems, errors::component_invalid)
+        });
+    problems.collect()
 }
 
 /// Finds the toolkit that owns a tool name of a toolkit: the toolkit that has the tool, or another

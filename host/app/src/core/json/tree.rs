@@ -114,14 +114,10 @@ impl<'a> Tree<'a> {
             Self::Number(number) => Value::Number(number.clone()),
             Self::Text(text) => Value::String(first_chars(text, left).to_owned()),
             Self::Array(elements) => {
-                let mut shown = Vec::new();
-                for element in *elements {
-                    if *left == 0 {
-                        break;
-                    }
-                    shown.push(element.excerpt_within(left));
-                }
-                Value::Array(shown)
+                let shown = elements
+                    .iter()
+                    .map_while(|element| (*left > 0).then(|| element.excerpt_within(left)));
+                Value::Array(shown.collect())
             }
             Self::Object(members) => {
                 let mut shown = serde_json::Map::new();

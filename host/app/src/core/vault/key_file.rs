@@ -5,7 +5,7 @@
 //! who runs the server. A key that other users can read protects nothing.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, Metadata, OpenOptions},
     io::{Read, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -77,19 +77,7 @@ impl KeyFile {
             _ => io_error("read", path)(cause),
         };
         let found = std::fs::symlink_metadata(path).map_err(io)?;
-        let problem = if !found.file_type().is_file() {
-            let hint = "replace the link or folder with the file";
-            Some(("is not a regular file", hint))
-        } else if found.mode() & 0o177 != 0 {
-            let problem = "can be read or changed by other users";
-            Some((problem, "run `chmod 600` on it"))
-        } else if found.uid() != geteuid().as_raw() {
-            let hint = "run the server and its commands as the owner of the file";
-            Some(("belongs to another user", hint))
-        } else {
-            None
-        };
-        if let Some((problem, hint)) = problem {
+        if let Some((problem, hint)) = access_problem(&found) {
             let path = path.to_owned();
             return Err(KeyFileError::Unsafe {
                 path,
@@ -235,6 +223,22 @@ fn io_error(operation: &'static str, path: &Path) -> impl Fn(std::io::Error) -> 
         operation,
         path: path.to_owned(),
         cause,
+    }
+}
+
+/// Returns the reason why a key file is not safe, and what to do.
+fn access_problem(file: &Metadata) -> Option<(&'static str, &'static str)> {
+    if !file.file_type().is_file() {
+        let hint = "replace the link or folder with the file";
+        Some(("is not a regular file", hint))
+    } else if file.mode() & 0o177 != 0 {
+        let problem = "can be read or changed by other users";
+        Some((problem, "run `chmod 600` on it"))
+    } else if file.uid() != geteuid().as_raw() {
+        let hint = "run the server and its commands as the owner of the file";
+        Some(("belongs to another user", hint))
+    } else {
+        None
     }
 }
 

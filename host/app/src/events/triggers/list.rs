@@ -81,31 +81,39 @@ pub async fn list(
     let mut subscriptions = subscribing::views(app, project, &found.items).await?;
     let mut page = LargePage::new(found, INSTANCES_PER_READ);
     while let Some(part) = page.next_part(cursor_at) {
-        let ids = part.iter().map(|record| record.id.as_str());
-        let of_part = Query::for_project(project.id.as_str()).any_of("id", ids);
-        let records = app.store.find::<Progress>(&of_part).await?.records;
-        let events = records.iter().flat_map(|record| record.body.recent.ids());
-        let events: Vec<_> = events.collect();
-        let deliveries = delivery::of_events(app, project, &events).await?;
-        let by_id = records
-            .into_iter()
-            .map(|record| (record.id.clone(), record));
-        let mut progress_by_id: HashMap<_, _> = by_id.collect();
-        let mut views = Vec::with_capacity(part.len());
-        let mut bytes = 0;
-        for record in part {
-            // Without it, the instance was deleted after the page was read.
-            if let Some(progress) = progress_by_id.remove(&record.id) {
-                bytes += progress.body.shown_bytes();
-                let subscription = subscriptions.remove(&record.id);
-                let mut view = view(app, project, record, &progress, &deliveries).await?;
-                view.subscription = subscription;
-                views.push(view);
-            }
-        }
+        let (views, bytes) = views(app, project, part, &mut subscriptions).await?;
         page.add(views, bytes);
     }
     Ok(page.end())
+}
+
+/// Returns the views of instances that still exist, and the size of their configurations and actions.
+async fn views(
+    app: &App,
+    project: &Project,
+    instances: Vec<Record<Instance>>,
+    subscriptions: &mut HashMap<String, SubscriptionView>,
+) -> Result<(Vec<InstanceView>, usize)> {
+    let ids = instances.iter().map(|record| record.id.as_str());
+    let of_instances = Query::for_project(project.id.as_str()).any_of("id", ids);
+    let records = app.store.find::<Progress>(&of_instances).await?.records;
+    let events = records.iter().flat_map(|record| record.body.recent.ids());
+    let events: Vec<_> = events.collect();
+    let deliveries = delivery::of_events(app, project, &events).await?;
+    let by_id = records.into_iter().map(|one| (one.id.clone(), one));
+    let mut progress_by_id: HashMap<_, _> = by_id.collect();
+    let mut views = Vec::with_capacity(instances.len());
+    let mut bytes = 0;
+    for record in instances {
+        if let Some(progress) = progress_by_id.remove(&record.id) {
+            bytes += progress.body.shown_bytes();
+            let subscription = subscriptions.remove(&record.id);
+            let mut view = view(app, project, record, &progress, &deliveries).await?;
+            view.subscription = subscription;
+            views.push(view);
+        }
+    }
+    Ok((views, bytes))
 }
 
 /// Returns the position of an instance in the list.

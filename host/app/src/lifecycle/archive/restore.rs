@@ -75,12 +75,7 @@ pub async fn restore(
             let (key, bytes) = frame.as_blob().ok_or_else(|| unreadable("blob"))?;
             store.blobs().put(key, bytes).await.map_err(Error::from)?;
         } else {
-            let entry: Entry =
-                serde_json::from_slice(&frame.content).map_err(|_| unreadable("record"))?;
-            let mut known = COLLECTIONS.iter();
-            let known = known.find(|known| known.name == entry.collection);
-            let collection = known.ok_or_else(|| unreadable("record"))?;
-            let row = entry.into_row();
+            let (collection, row) = row(&frame.content).ok_or_else(|| unreadable("record"))?;
             if collection.name == vault::COLLECTION.name {
                 keys.push(row);
             } else {
@@ -96,6 +91,14 @@ pub async fn restore(
         batch.add(store, &vault::COLLECTION, row).await?;
     }
     batch.commit(store).await
+}
+
+/// Reads a record and its collection.
+fn row(content: &[u8]) -> Option<(&'static Collection, Row)> {
+    let entry: Entry = serde_json::from_slice(content).ok()?;
+    let mut known = COLLECTIONS.iter().copied();
+    let collection = known.find(|known| known.name == entry.collection)?;
+    Some((collection, entry.into_row()))
 }
 
 /// A batch being filled.

@@ -113,17 +113,14 @@ pub(super) async fn body_bytes(
             (bytes, media_type.or(own))
         }
     };
-    if bytes.len() > MAX_BODY_BYTES {
-        return Err(errors::invalid(format!(
-            "the body has {} bytes; at most {MAX_BODY_BYTES} can be sent",
-            bytes.len()
-        )));
+    let size = bytes.len();
+    if size > MAX_BODY_BYTES {
+        let problem = format!("the body has {size} bytes; at most {MAX_BODY_BYTES} can be sent");
+        return Err(errors::invalid(problem));
     }
-    if let Some(media_type) = media_type
-        && !headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
-    {
+    let mut names = headers.iter().map(|(name, _)| name);
+    let is_set = names.any(|name| name.eq_ignore_ascii_case("content-type"));
+    if let Some(media_type) = media_type.filter(|_| !is_set) {
         headers.push(("content-type".to_owned(), media_type));
     }
     Ok(bytes)

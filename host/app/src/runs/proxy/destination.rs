@@ -20,21 +20,7 @@ pub(super) fn resolve_target(
         read_only: false,
         ..Policy::default()
     };
-    let first_segment = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
-    let relative = !first_segment.ends_with(':')
-        && !endpoint.starts_with("//")
-        && !first_segment.starts_with(['\\', '@']);
-    let url = if relative {
-        let base = base.ok_or_else(mismatch)?;
-        Url::parse(&format!(
-            "{}/{}",
-            base.as_str().trim_end_matches('/'),
-            endpoint.trim_start_matches('/')
-        ))
-    } else {
-        Url::parse(endpoint)
-    };
-    let url = url.map_err(|_| mismatch())?;
+    let url = endpoint_url(base.as_ref(), endpoint).ok_or_else(mismatch)?;
     let plain = url.username().is_empty() && url.password().is_none();
     // Below the base URL's registrable domain may be public suffixes, with domains of others.
     if plain
@@ -45,6 +31,19 @@ pub(super) fn resolve_target(
     } else {
         Err(mismatch())
     }
+}
+
+/// Returns the URL of an endpoint: below the base URL, unless the endpoint names an origin.
+fn endpoint_url(base: Option<&Url>, endpoint: &str) -> Option<Url> {
+    let first_segment = endpoint.split(['/', '?', '#']).next().unwrap_or_default();
+    let relative = !first_segment.ends_with(':')
+        && !endpoint.starts_with("//")
+        && !first_segment.starts_with(['\\', '@']);
+    if !relative {
+        return Url::parse(endpoint).ok();
+    }
+    let base = base?.as_str().trim_end_matches('/');
+    Url::parse(&format!("{base}/{}", endpoint.trim_start_matches('/'))).ok()
 }
 
 fn is_in_declared_egress(release: &Release, url: &Url) -> bool {

@@ -54,10 +54,8 @@ impl Target {
                 Ok((done.new, record(&done.release)))
             }
             Self::Running(server) => {
-                let path = format!(
-                    "toolkits/{slug}/versions/{version}?breaking={}",
-                    terms.breaking
-                );
+                let breaking = terms.breaking;
+                let path = format!("toolkits/{slug}/versions/{version}?breaking={breaking}");
                 let signature = terms
                     .signature
                     .map(|text| (SIGNATURE_HEADER, STANDARD.encode(text)));

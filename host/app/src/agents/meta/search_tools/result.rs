@@ -92,18 +92,10 @@ impl ConnectionStatus {
         account: Option<&SessionAccount>,
         config: &Config,
     ) -> Self {
-        let toolkit = release.slug.to_string();
         let is_active = account.is_some() || release.no_auth();
-        let status_message = match account {
-            Some(account) => format!("{toolkit} is connected with account {}", account.record.id),
-            None if release.no_auth() => format!("{toolkit} needs no account"),
-            None if MetaTool::ManageConnections.is_enabled(config) => {
-                format!("{toolkit} is not connected: use SERVICE_MANAGE_CONNECTIONS")
-            }
-            None => format!("{toolkit} is not connected"),
-        };
         Self {
-            toolkit,
+            status_message: status_message(release, account, config),
+            toolkit: release.slug.to_string(),
             description: release.description.clone(),
             has_active_connection: is_active,
             connection_details: account.map_or_else(
@@ -114,7 +106,18 @@ impl ConnectionStatus {
                 true => "SHARED",
                 false => "PRIVATE",
             }),
-            status_message,
         }
+    }
+}
+
+fn status_message(release: &Release, account: Option<&SessionAccount>, config: &Config) -> String {
+    let toolkit = &release.slug;
+    match account {
+        Some(account) => format!("{toolkit} is connected with account {}", account.record.id),
+        None if release.no_auth() => format!("{toolkit} needs no account"),
+        None if MetaTool::ManageConnections.is_enabled(config) => {
+            format!("{toolkit} is not connected: use SERVICE_MANAGE_CONNECTIONS")
+        }
+        None => format!("{toolkit} is not connected"),
     }
 }

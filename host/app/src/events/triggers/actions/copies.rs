@@ -32,11 +32,8 @@ pub(crate) async fn add_missing(app: &App, claim: &JobClaim) -> Result<()> {
     loop {
         let query = Query::all_projects().window(window.clone()).uncounted();
         let found = app.store.list::<Instance>(&query).await?;
-        for instance in found
-            .items
-            .iter()
-            .filter(|found| found.body.action.is_some())
-        {
+        let instances = found.items.iter();
+        for instance in instances.filter(|instance| instance.body.action.is_some()) {
             let project = ProjectId::parse(&instance.project)?;
             let Some(project) = projects::find(app, &project).await? else {
                 continue;

@@ -86,6 +86,19 @@ impl Claimable for ActionRun {
 }
 
 impl ActionRun {
+    /// Creates a run that is due.
+    fn new(instance: TriggerInstanceId, now: Time) -> Self {
+        Self {
+            instance,
+            status: RunStatus::Pending,
+            attempt_count: 0,
+            work: WorkState::due_at(now),
+            started: false,
+            log_id: None,
+            error: None,
+        }
+    }
+
     /// Returns the time of the next attempt.
     #[must_use]
     pub fn next_attempt_at(&self) -> Option<Time> {
@@ -136,15 +149,7 @@ pub(crate) async fn add(
     let most = app.triggers.max_pending_actions;
     for (before, (source, event)) in (count.total..).zip(runs) {
         let id = event.to_string();
-        let mut run = ActionRun {
-            instance: source.trigger_id.clone(),
-            status: RunStatus::Pending,
-            attempt_count: 0,
-            work: WorkState::due_at(batch.now),
-            started: false,
-            log_id: None,
-            error: None,
-        };
+        let mut run = ActionRun::new(source.trigger_id.clone(), batch.now);
         if before >= most {
             let error = format!("the project has {most} pending actions, which is the most");
             run.fail(seal(app, project, &id, &error).await?);

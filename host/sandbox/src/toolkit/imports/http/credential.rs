@@ -96,19 +96,20 @@ pub(super) fn apply(
             Placement::Query { name, value } => {
                 url.query_pairs_mut().append_pair(name, value);
             }
-            Placement::Path { marker, value } => {
-                // A value that consists of dots would change the path.
-                if marker.is_empty() || value.is_empty() || value.chars().all(|c| c == '.') {
-                    return Err(unusable(marker));
-                }
-                let path = url.path().replace(
-                    marker.as_str(),
-                    &utf8_percent_encode(value, PATH_SEGMENT).to_string(),
-                );
-                url.set_path(&path);
-            }
+            Placement::Path { marker, value } => put_into_path(url, marker, value)?,
         }
     }
+    Ok(())
+}
+
+fn put_into_path(url: &mut Url, marker: &str, value: &str) -> Result<(), Error> {
+    // A value that consists of dots would change the path.
+    if marker.is_empty() || value.is_empty() || value.chars().all(|c| c == '.') {
+        return Err(unusable(marker));
+    }
+    let encoded = utf8_percent_encode(value, PATH_SEGMENT).to_string();
+    let path = url.path().replace(marker, &encoded);
+    url.set_path(&path);
     Ok(())
 }
 

@@ -196,15 +196,8 @@ impl Outgoing {
             }
             None => (Cow::Borrowed(payload), Vec::new()),
         };
-        let largest = self.response_limit(checked.into_blob)?;
+        let limits = self.net_limits(checked)?;
         let memory = Arc::new(self.redactor_memory.empty());
-        let limits = net::Limits {
-            connect: self.limits.connect.min(checked.timeout),
-            first_byte: self.limits.first_byte.min(checked.timeout),
-            total: checked.deadline.saturating_duration_since(Instant::now()),
-            response_bytes: largest,
-            ..net::Limits::default()
-        };
         let record = self.trace.request_started(
             checked.method.as_str(),
             checked.url.as_str(),
@@ -223,14 +216,10 @@ impl Outgoing {
             body: payload.body()?,
             limits,
         };
-        let mut signatures = match sign(credential, &mut request) {
-            Ok(signatures) => signatures,
-            Err(unsigned) => {
-                self.trace
-                    .request_ended(record, Duration::ZERO, Err(&unsigned.message));
-                return Err(unsigned);
-            }
-        };
+        let mut signatures = sign(credential, &mut request).inspect_err(|unsigned| {
+            let end = Err(&*unsigned.message);
+            self.trace.request_ended(record, Duration::ZERO, end);
+        })?;
         let net = self
             .net
             .with_identity(identity)
@@ -253,6 +242,17 @@ impl Outgoing {
             answer,
             signatures,
             memory,
+        })
+    }
+
+    /// Returns the limits of a request that is sent now.
+    fn net_limits(&self, checked: &Checked) -> Result<net::Limits, Error> {
+        Ok(net::Limits {
+            connect: self.limits.connect.min(checked.timeout),
+            first_byte: self.limits.first_byte.min(checked.timeout),
+            total: checked.deadline.saturating_duration_since(Instant::now()),
+            response_bytes: self.response_limit(checked.into_blob)?,
+            ..net::Limits::default()
         })
     }
 

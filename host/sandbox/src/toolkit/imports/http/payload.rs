@@ -38,6 +38,23 @@ pub(super) struct Part {
     bytes: Bytes,
 }
 
+impl Part {
+    fn to_net(&self) -> Result<net::Part, Error> {
+        let size = self.bytes.len() as u64;
+        let mut part = net::Part::stream_with_length(self.bytes.clone(), size);
+        if let Some(filename) = &self.filename {
+            part = part.file_name(filename.clone());
+        }
+        if let Some(media_type) = &self.media_type {
+            part = part.mime_str(media_type).map_err(|_| {
+                let problem = format!("`{media_type}` is not a media type");
+                error("invalid_request", problem)
+            })?;
+        }
+        Ok(part)
+    }
+}
+
 impl Payload {
     /// Returns the size of the content in bytes, without the framing of parts.
     pub(super) fn size(&self) -> u64 {
@@ -58,20 +75,7 @@ impl Payload {
             }
             Self::Multipart(parts) => {
                 let form = parts.iter().try_fold(net::Form::new(), |form, part| {
-                    let mut made =
-                        net::Part::stream_with_length(part.bytes.clone(), part.bytes.len() as u64);
-                    if let Some(filename) = &part.filename {
-                        made = made.file_name(filename.clone());
-                    }
-                    if let Some(media_type) = &part.media_type {
-                        made = made.mime_str(media_type).map_err(|_| {
-                            error(
-                                "invalid_request",
-                                format!("`{media_type}` is not a media type"),
-                            )
-                        })?;
-                    }
-                    Ok(form.part(part.name.clone(), made))
+                    Ok(form.part(part.name.clone(), part.to_net()?))
                 })?;
                 net::Body::Multipart(form)
             }
@@ -85,14 +89,7 @@ pub(super) fn to_payload(
     files: &Files,
     limits: &Limits,
 ) -> Result<Payload, Error> {
-    let all: u64 = match &body {
-        http::Body::Empty => 0,
-        http::Body::Content(one) => content_size(one, files, limits)?,
-        http::Body::Multipart(parts) => parts
-            .iter()
-            .map(|part| content_size(&part.content, files, limits))
-            .sum::<Result<_, Error>>()?,
-    };
+    let all = body_size(&body, files, limits)?;
     let most = limits.file.max(limits.request_body);
     if all > most {
         let problem = format!("the body of a request has at most {most} bytes with its files");
@@ -104,17 +101,30 @@ pub(super) fn to_payload(
         http::Body::Multipart(parts) => Payload::Multipart(
             parts
                 .into_iter()
-                .map(|part| {
-                    Ok(Part {
-                        name: part.name,
-                        filename: part.filename,
-                        media_type: part.media_type,
-                        bytes: content_bytes(part.content, files)?,
-                    })
-                })
+                .map(|part| to_part(part, files))
                 .collect::<Result<_, Error>>()?,
         ),
     })
+}
+
+fn to_part(part: http::Part, files: &Files) -> Result<Part, Error> {
+    Ok(Part {
+        name: part.name,
+        filename: part.filename,
+        media_type: part.media_type,
+        bytes: content_bytes(part.content, files)?,
+    })
+}
+
+fn body_size(body: &http::Body, files: &Files, limits: &Limits) -> Result<u64, Error> {
+    match body {
+        http::Body::Empty => Ok(0),
+        http::Body::Content(one) => content_size(one, files, limits),
+        http::Body::Multipart(parts) => parts
+            .iter()
+            .map(|part| content_size(&part.content, files, limits))
+            .sum(),
+    }
 }
 
 fn content_size(content: &http::Content, files: &Files, limits: &Limits) -> Result<u64, Error> {

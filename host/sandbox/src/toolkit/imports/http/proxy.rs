@@ -9,11 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use net::Url;
 use scopeguard::ScopeGuard;
 use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
-use super::{Node, Outgoing, OutgoingParts, credential, error, rules};
+use super::{HttpResult, Node, Outgoing, OutgoingParts, credential, error, rules};
 use crate::{
     File, Level, Outcome, ProxyRequest, ProxyResponse,
     contract::v1::http::{Body, Content, Request},
@@ -40,19 +41,9 @@ pub(crate) async fn send_proxy_request(
     let running = scopeguard::guard(Observer::new(Instant::now(), limits), |observer| {
         on_cancel(observer.outcome(Err(failure::cancelled())));
     });
-    let body_file = request.body.map(|bytes| File {
-        id: BODY_FILE_ID.into(),
-        name: BODY_FILE_ID.into(),
-        media_type: String::new(),
-        bytes,
-    });
-    let body = if body_file.is_some() {
-        Body::Content(Content::Blob(BODY_FILE_ID.into()))
-    } else {
-        Body::Empty
-    };
+    let (body, body_file) = body_as_file(request.body);
     let memory = node.memory.reserve(&request.tenant);
-    let files = Files::new(body_file.into_iter().collect(), None, memory, limits);
+    let files = Files::new(body_file, None, memory, limits);
     let parts = OutgoingParts {
         node: node.clone(),
         tenant: request.tenant,
@@ -86,7 +77,28 @@ pub(crate) async fn send_proxy_request(
             format!("the whole request exceeded its timeout of {all:?}; try again later"),
         ))
     });
-    let observer = ScopeGuard::into_inner(running);
+    outcome(&ScopeGuard::into_inner(running), sent, &files)
+}
+
+/// Returns the body of the guest's request, with the file that contains it.
+fn body_as_file(bytes: Option<Bytes>) -> (Body, Vec<File>) {
+    let Some(bytes) = bytes else {
+        return (Body::Empty, Vec::new());
+    };
+    let file = File {
+        id: BODY_FILE_ID.into(),
+        name: BODY_FILE_ID.into(),
+        media_type: String::new(),
+        bytes,
+    };
+    (
+        Body::Content(Content::Blob(BODY_FILE_ID.into())),
+        vec![file],
+    )
+}
+
+/// Returns the outcome of a request that has ended.
+fn outcome(observer: &Observer, sent: HttpResult, files: &Files) -> Outcome<ProxyResponse> {
     let response = match sent {
         Ok(response) => response,
         Err(error) => return observer.outcome(Err(failure::from_request_error(error))),
@@ -125,23 +137,30 @@ impl Outgoing {
             }
             !ours
         });
-        if let Some(credential) = &credential
-            && let Ok(mut url) = Url::parse(&request.url)
-        {
+        if let Some(credential) = &credential {
             let names = credential::query_names(credential);
-            let kept: Vec<_> = url
-                .query_pairs()
-                .into_owned()
-                .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
-                .collect();
-            if kept.len() < url.query_pairs().count() {
-                url.query_pairs_mut().clear().extend_pairs(kept);
-                request.url = url.into();
-                removed.extend(names.into_iter().map(str::to_owned));
-            }
+            removed.extend(remove_parameters(&mut request.url, names));
         }
         removed
     }
+}
+
+/// Removes query parameters from a URL. Returns their names if it had one of them.
+fn remove_parameters(address: &mut String, names: Vec<&str>) -> Vec<String> {
+    let Ok(mut url) = Url::parse(address) else {
+        return Vec::new();
+    };
+    let kept: Vec<_> = url
+        .query_pairs()
+        .into_owned()
+        .filter(|(given, _)| !names.iter().any(|name| given.eq_ignore_ascii_case(name)))
+        .collect();
+    if kept.len() == url.query_pairs().count() {
+        return Vec::new();
+    }
+    url.query_pairs_mut().clear().extend_pairs(kept);
+    *address = url.into();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 impl crate::Policy {

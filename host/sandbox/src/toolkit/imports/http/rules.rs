@@ -58,17 +58,12 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
             "contains a user name or password; the host adds credentials",
         ));
     }
-    match url.domain() {
-        None => {
-            return Err(error(
-                "denied",
-                format!("`{}`: addresses cannot be reached, only names", host(&url)),
-            ));
-        }
-        Some(name) if name.is_empty() || name.ends_with('.') => {
-            return Err(invalid_url(text, "has no valid host name"));
-        }
-        Some(_) => {}
+    let Some(name) = url.domain() else {
+        let problem = format!("`{}`: addresses cannot be reached, only names", host(&url));
+        return Err(error("denied", problem));
+    };
+    if name.is_empty() || name.ends_with('.') {
+        return Err(invalid_url(text, "has no valid host name"));
     }
     url.set_fragment(None);
     Ok(url)
@@ -88,31 +83,34 @@ pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result
     }
     let mut headers = HeaderMap::with_capacity(given.len() + 2);
     for (name, value) in given {
-        let lower = name.to_ascii_lowercase();
-        if manifest::is_platform_header(&lower) || reserved.contains(&lower) {
-            let why = "is set by the host; remove it";
-            return Err(error(
-                "invalid_request",
-                format!("the header `{}` {why}", for_message(name)),
-            ));
-        }
-        let visible = value
-            .bytes()
-            .all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-        let (Ok(name), true, Ok(value)) = (
-            HeaderName::from_bytes(lower.as_bytes()),
-            visible,
-            HeaderValue::from_str(value),
-        ) else {
-            let why = "is not valid: a name must be a token, a value visible ASCII";
-            return Err(error(
-                "invalid_request",
-                format!("the header `{}` {why}", for_message(name)),
-            ));
-        };
+        let (name, value) = header(name, value, reserved).map_err(|why| {
+            let problem = format!("the header `{}` {why}", for_message(name));
+            error("invalid_request", problem)
+        })?;
         headers.append(name, value);
     }
     Ok(headers)
+}
+
+fn header(
+    name: &str,
+    value: &str,
+    reserved: &[String],
+) -> Result<(HeaderName, HeaderValue), &'static str> {
+    let lower = name.to_ascii_lowercase();
+    if manifest::is_platform_header(&lower) || reserved.contains(&lower) {
+        return Err("is set by the host; remove it");
+    }
+    let is_visible = value
+        .bytes()
+        .all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    match (
+        HeaderName::from_bytes(lower.as_bytes()),
+        HeaderValue::from_str(value),
+    ) {
+        (Ok(name), Ok(value)) if is_visible => Ok((name, value)),
+        _ => Err("is not valid: a name must be a token, a value visible ASCII"),
+    }
 }
 
 /// Refuses a request that no egress rule of the call permits.
