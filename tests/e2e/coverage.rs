@@ -223,15 +223,11 @@ fn assert_house_headers(answer: &Answer, what: &str) {
         "{what}: {answer:#?}"
     );
     assert!(!answer.header("x-request-id").is_empty(), "{what}");
-    // By default no rate is limited.
-    for (name, value) in [
-        ("x-ratelimit", "2147483647"),
-        ("x-ratelimit-remaining", "2147483647"),
-        ("x-ratelimit-window-size", "600s"),
-    ] {
-        assert_eq!(answer.header(name), value, "{what}");
-    }
     for absent in [
+        // The servers of tests have no rate limits.
+        "x-ratelimit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-window-size",
         "server",
         "access-control-allow-origin",
         "x-powered-by",

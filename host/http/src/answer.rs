@@ -27,9 +27,6 @@ use crate::{
 };
 
 const WINDOW_TEXT: &str = "600s";
-/// Rate limit reported if no limit applies, because every response reports one: the largest number
-/// that clients with signed numbers of 32 bits can read.
-const NO_LIMIT_TEXT: &str = "2147483647";
 const _: () = assert!(RATE_WINDOW.as_secs() == 600);
 /// Maximum bytes of the request line.
 pub const MAX_REQUEST_LINE_BYTES: usize = 8 << 10;
@@ -239,13 +236,12 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     keep_permits(response);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID_HEADER, id)));
-    let [limit, left] = match allowance.limit {
-        0 => [(); 2].map(|()| HeaderValue::from_static(NO_LIMIT_TEXT)),
-        limit => [limit, allowance.left].map(HeaderValue::from),
-    };
-    headers.insert(RATE_LIMIT_HEADER, limit);
-    headers.insert(REMAINING_HEADER, left);
-    headers.insert(WINDOW_HEADER, HeaderValue::from_static(WINDOW_TEXT));
+    // 0 means no limit.
+    if allowance.limit > 0 {
+        headers.insert(RATE_LIMIT_HEADER, HeaderValue::from(allowance.limit));
+        headers.insert(REMAINING_HEADER, HeaderValue::from(allowance.left));
+        headers.insert(WINDOW_HEADER, HeaderValue::from_static(WINDOW_TEXT));
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
