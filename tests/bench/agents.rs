@@ -15,7 +15,7 @@ use super::{
     call, echo,
     load::{Round, Target},
     report::{Line, Verdict},
-    serving_echo, setup, small,
+    serving_echo, setup, setup_without_key, small,
 };
 
 /// Figures that the benchmark of tool search writes.
@@ -48,7 +48,7 @@ struct SearchFigures {
 impl Bench {
     pub(crate) async fn agents(&mut self) -> Result<()> {
         self.search_figures()?;
-        let host = serving_echo(setup()).await?;
+        let host = serving_echo(setup_without_key()).await?;
         self.mcp_calls(&host).await?;
         self.session_calls(&host).await?;
         self.neighbors().await?;
@@ -187,7 +187,7 @@ impl Bench {
 
     /// Measures the list of an MCP server's tools: all pages, one after another.
     async fn tool_lists(&mut self) -> Result<()> {
-        let host = setup().start().await;
+        let host = setup_without_key().start().await;
         let project = host.as_project();
         publish_tools(&host, "listed", LISTED_TOOLS).await?;
         let path = mcp_server(&project, "listed").await?;

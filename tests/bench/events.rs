@@ -19,7 +19,7 @@ use super::{
     Bench, better,
     load::{Target, processor_time},
     report::{Line, Verdict},
-    setup,
+    setup, setup_without_key,
 };
 
 /// Trigger instances that report one batch of events each.
@@ -285,7 +285,7 @@ impl Bench {
 
     /// Measures webhooks of a provider that are stored before they are acknowledged.
     async fn webhooks_of_providers(&mut self) -> Result<()> {
-        let host = setup().start().await;
+        let host = setup_without_key().start().await;
         let triggers = Triggers::new(&host, Guest::receive_ids(), "webhook").await;
         triggers.create(1, 0, None, "").await;
         let endpoint = json!({ "toolkit_slug": "fired", "client_id": "app" });

@@ -167,6 +167,11 @@ fn setup() -> Setup {
         .with("limits.connections", "32768")
 }
 
+/// Returns the same for requests without a key, whose rates are parts of this one.
+fn setup_without_key() -> Setup {
+    setup().with("limits.rate_per_project", "1000000000")
+}
+
 /// Reads the component, built with the SDK, that returns its arguments.
 fn echo_component() -> Result<Vec<u8>> {
     let root = PathBuf::from(concat!(

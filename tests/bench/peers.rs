@@ -18,7 +18,7 @@ use crate::{
     echo,
     load::{Target, at_once},
     report::{Line, Verdict},
-    serving_echo, setup, small,
+    serving_echo, setup_without_key, small,
 };
 
 /// Folder in which `make bench-peers` installs the servers.
@@ -37,7 +37,7 @@ const MCP_HEADERS: [(&str, &str); 2] = [
 impl Bench {
     /// Measures the tool on each installed server, compared with the same call here.
     pub(crate) async fn peers(&mut self) -> Result<()> {
-        let host = serving_echo(setup()).await?;
+        let host = serving_echo(setup_without_key()).await?;
         if let Some(program) = self.installed("wasmtime") {
             self.wasmtime_serve(program, &host).await?;
         }

@@ -118,7 +118,6 @@ impl Setup {
         .with_variable("TMPDIR", temporary)
         .with("data", data)
         .with("listen", "127.0.0.1:0")
-        .with("limits.rate_per_project", "0")
         .with("limits.failed_auth", "0")
         .with("logs.wait", "true")
     }

@@ -16,6 +16,9 @@ pub const IN_FLIGHT_WAIT: Duration = Duration::from_millis(250);
 pub const BODIES_PER_ADDRESS: usize = 128;
 /// Arriving bodies of one project.
 pub const BODIES_PER_PROJECT: usize = 64;
+/// Requests of one project in ten minutes from which the rates of requests without a key follow if
+/// `limits.rate_per_project` is 0.
+const KEYLESS_RATE_BASE: u32 = 10_000;
 /// Auth configs of one project.
 const MAX_AUTH_CONFIGS: u64 = 1_000;
 /// MCP servers of one project.
@@ -41,9 +44,10 @@ settings! {
         /// longer than that of a proxy in front of the server.
         #[setting(unit = "s", range = 1..=600)] pub idle_s: u64 = 75,
         /// Requests of one project in ten minutes. The keys of the organization itself have twice as
-        /// many, and providers may send two fifths as many webhooks to one address in a minute. Set
-        /// it by what the applications of projects need.
-        #[setting(zero = "no limit")] pub rate_per_project: u32 = 10_000,
+        /// many. Callers without a key have half as many in addition, and providers may send two
+        /// fifths as many webhooks to one address in a minute; if it is 0, these two follow from
+        /// 10,000. Set it if strangers get projects on this server.
+        #[setting(zero = "no limit")] pub rate_per_project: u32 = 0,
         /// Requests with one key in ten minutes. Set it if the programs of one project should not
         /// use up its rate for one another.
         #[setting(zero = "no limit of its own")] pub rate_per_key: u32 = 0,
@@ -87,10 +91,28 @@ impl Limits {
         self.rate_per_project.saturating_mul(2)
     }
 
-    /// Returns the number of webhooks that providers may send to one address in a minute; 0 means no
-    /// limit.
+    /// Returns the number of requests without a key to one project in ten minutes.
+    pub const fn stranger_rate(&self) -> u32 {
+        self.keyless_rate_base().div_ceil(2)
+    }
+
+    /// Returns the number of requests without a key from one address to one project in ten minutes.
+    pub const fn stranger_address_rate(&self) -> u32 {
+        self.stranger_rate().div_ceil(4)
+    }
+
+    /// Returns the number of webhooks that providers may send to one address in a minute.
     pub const fn webhook_rate(&self) -> u32 {
-        self.rate().div_ceil(5)
+        self.keyless_rate_base().saturating_mul(2).div_ceil(5)
+    }
+
+    /// Returns the rate per project from which the rates of requests without a key follow. They are
+    /// limited even if the projects are not.
+    const fn keyless_rate_base(&self) -> u32 {
+        match self.rate_per_project {
+            0 => KEYLESS_RATE_BASE,
+            rate => rate,
+        }
     }
 
     /// Returns the maximum numbers of records of one project.

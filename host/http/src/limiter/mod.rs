@@ -39,11 +39,11 @@ use crate::errors;
 
 /// Part of all requests that a project takes whenever they are free.
 const REQUEST_BASE_DIVISOR: u64 = 32;
-/// Part of the requests and of the rate of a project that callers without a key have in addition,
-/// at its public addresses.
-pub(crate) const STRANGER_DIVISOR: usize = 2;
-/// Part of both that one address has.
-pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
+/// Part of the requests of a project that callers without a key have in addition, at its public
+/// addresses.
+const STRANGER_DIVISOR: u64 = 2;
+/// Part of these that one address has.
+const STRANGER_ADDRESS_DIVISOR: usize = 4;
 
 /// Shares of projects in the pages of lists that are built concurrently. Each may hold some MiB.
 pub const PAGE_SHARES: Shares = Shares {
@@ -63,9 +63,8 @@ pub const fn request_shares(limits: &Limits) -> Shares {
 
 /// Returns the shares of projects in the requests of callers without a key.
 pub const fn stranger_shares(limits: &Limits) -> Shares {
-    let divisor = STRANGER_DIVISOR as u64;
-    let all = limits.in_flight as u64 / divisor;
-    let per_project = limits.in_flight_per_project() as u64 / divisor;
+    let all = limits.in_flight as u64 / STRANGER_DIVISOR;
+    let per_project = limits.in_flight_per_project() as u64 / STRANGER_DIVISOR;
     Shares::new(all, REQUEST_BASE_DIVISOR, per_project)
 }
 

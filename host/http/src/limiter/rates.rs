@@ -14,7 +14,7 @@ use governor::{
 };
 use settings::Limits;
 
-use super::{STRANGER_ADDRESS_DIVISOR, STRANGER_DIVISOR, counted_as};
+use super::counted_as;
 use crate::errors;
 
 /// Time in which a used-up rate limit is fully restored.
@@ -70,18 +70,16 @@ pub struct Counted {
 
 impl Rates {
     pub(super) fn new(limits: &Limits) -> Self {
-        let strangers = limits.rate_per_project.div_ceil(STRANGER_DIVISOR as u32);
-        let of_address = strangers.div_ceil(STRANGER_ADDRESS_DIVISOR as u32);
         Self {
             organizations: Rate::new(limits.rate(), RATE_WINDOW, "the organization"),
             tenants: Rate::new(limits.rate_per_project, RATE_WINDOW, "the project"),
             strangers: Rate::new(
-                strangers,
+                limits.stranger_rate(),
                 RATE_WINDOW,
                 "the public addresses of the project",
             ),
             stranger_addresses: Rate::new(
-                of_address,
+                limits.stranger_address_rate(),
                 RATE_WINDOW,
                 "the address without a key at the project",
             ),
@@ -106,11 +104,11 @@ impl Rates {
     }
 
     /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
-    /// from the wider ones. A project with a rate of its own is not refused for that of the others.
+    /// from the wider ones.
     pub fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
-        self.take_all(&[&|| self.keys.take(&holder.key_id), &|| {
-            let of_project = project.and_then(|project| self.tenants.take(project));
-            of_project.or_else(|| self.organizations.take(holder.organization()))
+        self.take_all(&[&|| self.keys.take(&holder.key_id), &|| match project {
+            Some(project) => self.tenants.take(project),
+            None => self.organizations.take(holder.organization()),
         }])
     }
 
@@ -120,8 +118,7 @@ impl Rates {
         let address = (project.tenant.clone(), counted_as(from));
         self.stranger_addresses.drop_idle(MAX_KEPT_ADDRESSES);
         self.take_all(&[&|| self.stranger_addresses.take(&address), &|| {
-            let of_project = self.strangers.take(&project.tenant);
-            of_project.or_else(|| self.organizations.take(&project.organization))
+            self.strangers.take(&project.tenant)
         }])
     }
 
@@ -220,6 +217,19 @@ mod tests {
             Rate::new(0, RATE_WINDOW, "the key").take(&1).is_none(),
             "no limit counts nothing"
         );
+    }
+
+    #[test]
+    fn only_keyless_requests_are_limited_by_default() {
+        let rates = Rates::new(&Limits::default());
+        assert!(rates.organizations.limiter.is_none() && rates.tenants.limiter.is_none());
+        assert_eq!(rates.allowance.limit, 0);
+        let keyless = (
+            rates.strangers.limit,
+            rates.stranger_addresses.limit,
+            rates.webhooks.limit,
+        );
+        assert_eq!(keyless, (5_000, 1_250, 4_000));
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn the_environment_sets_nested_keys_and_lists() {
             "TOOLHOST_NET__REWRITE",
             "https://api.example.com=http://127.0.0.1:1234",
         ),
-        ("TOOLHOST_LIMITS__RATE_PER_PROJECT", "0"),
+        ("TOOLHOST_LIMITS__RATE_PER_PROJECT", "20"),
         ("TOOLHOST_LOGS__WAIT", "true"),
         ("TOOLHOST_SANDBOX__ALLOCATOR", "on_demand"),
         ("TOOLHOST_DATA", "0012"),
@@ -24,7 +24,7 @@ fn the_environment_sets_nested_keys_and_lists() {
     ])
     .unwrap();
     assert_eq!(config.listen, "127.0.0.1:0");
-    assert_eq!(config.limits.rate_per_project, 0);
+    assert_eq!(config.limits.rate_per_project, 20);
     assert!(config.logs.wait);
     assert_eq!(config.sandbox.allocator, Allocator::OnDemand);
     assert_eq!(
