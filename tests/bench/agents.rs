@@ -10,11 +10,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Bench, ROUND_DURATION, better,
+    Bench, ROUND_DURATION,
     bounds::Senders,
-    call, echo,
-    load::{Round, Target},
+    call,
+    compare::better,
+    echo,
+    load::Target,
     report::{Line, Verdict},
+    round::Round,
     serving_echo, setup, setup_without_key, small,
 };
 

@@ -18,8 +18,9 @@ use super::{
     Bench,
     bare::Bare,
     echo_component,
-    load::{Round, Target},
+    load::Target,
     report::{Line, Verdict},
+    round::Round,
     small,
 };
 

@@ -1,201 +1,194 @@
-//! Work of the server for one call of a tool, as the kernel counts it for `perf`. These numbers vary
-//! far less than times.
+//! Work of the server for one call of a tool: one that returns its arguments, and one that sends a
+//! request to a provider. These numbers vary far less than times.
 
-use std::{
-    io::{ErrorKind, Write},
-    process::{Command, Stdio},
-};
-
-use anyhow::{Context, Result, ensure};
-use harness::Host;
+use anyhow::{Context, Result};
+use harness::{Client, CountedHost, Host, host::Setup, valgrind};
+use serde_json::{Value, json};
 
 use crate::{
     Bench,
-    bounds::SENDER_ARGUMENT,
-    echo,
+    bare::{Bare, item_number},
+    echo, echo_component,
     load::Target,
+    perf,
     report::{Line, Verdict},
+    requests::{get_item, publish_tool, settings},
     serving_echo, setup, small,
 };
 
 const COUNTED_CONNECTIONS: [usize; 2] = [8, 64];
-/// Calls among which the server's background work is hardly noticed.
-const COUNTED_CALLS: usize = 40_000;
 /// Calls whose allocations are counted. Probes of them make a call many times slower.
 const PROBED_CALLS: usize = 4_000;
-/// Half of what a call took when allocations were first counted.
+/// Connections for counts that do not depend on their number.
+const FEW_CONNECTIONS: usize = 8;
+/// Half of the allocations of a call when they were first counted.
 const MAX_ALLOCATIONS: f64 = 58.0;
 /// Events of a process, and their names in the table.
-const PROCESS_EVENTS: [(&str, &str); 3] = [
+const PROCESS_EVENTS: [(&str, &str); 4] = [
     ("raw_syscalls:sys_enter", "system calls"),
     ("context-switches", "context switches"),
+    ("page-faults", "page faults"),
     ("instructions:u", "instructions"),
 ];
-/// Functions of the server's allocator that allocate. `perf` finds them by their symbols, but only in
-/// a program without debug information, as `make bench` builds it.
-const ALLOCATING_FUNCTIONS: [&str; 3] = [
-    "mi_malloc_aligned",
-    "mi_zalloc_aligned",
-    "mi_realloc_aligned",
-];
-/// Group of the events of these functions.
-const PROBE_GROUP: &str = "toolhost_bench";
+
+/// A kind of call.
+struct CountedCall {
+    what: String,
+    target: Target,
+    /// Calls among which the server's background work is hardly noticed.
+    count: usize,
+    /// Size of the result, in bytes.
+    result_bytes: usize,
+    max_allocations: Option<f64>,
+}
+
+impl CountedCall {
+    fn echo(host: &Host) -> Result<Self> {
+        Ok(Self {
+            what: "one call".to_owned(),
+            target: echo(host, &small())?,
+            count: 40_000,
+            result_bytes: small().to_string().len(),
+            max_allocations: Some(MAX_ALLOCATIONS),
+        })
+    }
+
+    fn request(host: &Host, kib: usize) -> Result<Self> {
+        Ok(Self {
+            what: format!("one call with a request, {kib} KiB"),
+            target: get_item(host, kib, 0)?,
+            count: 4_000,
+            result_bytes: kib << 10,
+            max_allocations: None,
+        })
+    }
+
+    /// Returns a line with a count, or with the reason why it is missing.
+    fn line(&self, connections: usize, name: &'static str, count: Result<Verdict>) -> Line {
+        let line = Line {
+            connections: Some(connections),
+            ..Line::text("counts", self.what.clone())
+        };
+        match count {
+            Ok(count) => line.with(count),
+            Err(error) => Line {
+                what: format!("{}: {name} not counted: {error:#}", self.what),
+                ..line
+            },
+        }
+    }
+}
 
 impl Bench {
-    /// Counts what one call of a tool takes of the kernel and of the allocator.
+    /// Counts the work of one call in the kernel, the processor, the allocator and the store.
     pub(crate) async fn counts(&mut self) -> Result<()> {
-        let host = serving_echo(setup()).await?;
-        let target = echo(&host, &small())?;
-        target.times(8, 5_000).await?;
-        for connections in COUNTED_CONNECTIONS {
-            let events = PROCESS_EVENTS.map(|(event, _)| event.to_owned());
-            match count(&host, &target, connections, COUNTED_CALLS, &events) {
-                Ok(counts) => {
-                    for ((_, name), count) in PROCESS_EVENTS.into_iter().zip(counts) {
-                        self.tell_count(connections, name, count, None);
-                    }
-                }
-                Err(error) => {
-                    self.tell_missing("system calls, context switches", &error);
-                    break;
+        let provider = Bare::start()?;
+        let host = serving_echo(settings(setup(), &provider)).await?;
+        publish_tool(&host).await?;
+        for call in [
+            CountedCall::echo(&host)?,
+            CountedCall::request(&host, 1)?,
+            CountedCall::request(&host, 20)?,
+        ] {
+            call.target.times(FEW_CONNECTIONS, call.count / 8).await?;
+            for connections in COUNTED_CONNECTIONS {
+                self.count_events(&host, &call, connections);
+            }
+            self.count_allocations(&host, &call);
+            self.count_written_bytes(&host, &call).await?;
+        }
+        drop(host);
+        self.count_instructions(&provider).await
+    }
+
+    fn count_events(&mut self, host: &Host, call: &CountedCall, connections: usize) {
+        let events = PROCESS_EVENTS.map(|(event, _)| event.to_owned());
+        match perf::count(host.pid(), &call.target, connections, call.count, &events) {
+            Ok(counts) => {
+                for ((_, name), count) in PROCESS_EVENTS.into_iter().zip(counts) {
+                    let count = count.context("this machine does not count them");
+                    let count = count.map(|count| Verdict::at_most(name, count, None::<f64>));
+                    self.tell(call.line(connections, name, count));
                 }
             }
+            Err(error) => self.tell(call.line(connections, "events", Err(error))),
         }
-        for connections in COUNTED_CONNECTIONS {
-            match count_allocations(&host, &target, connections) {
-                Ok(count) => {
-                    self.tell_count(connections, "allocations", count, Some(MAX_ALLOCATIONS));
-                }
-                Err(error) => {
-                    self.tell_missing("allocations", &error);
-                    break;
-                }
-            }
-        }
+    }
+
+    fn count_allocations(&mut self, host: &Host, call: &CountedCall) {
+        let name = "allocations";
+        let counted =
+            perf::count_allocations(host.pid(), &call.target, FEW_CONNECTIONS, PROBED_CALLS);
+        let count = counted.and_then(|count| count.context("this machine does not count them"));
+        let count = count.map(|count| Verdict::at_most(name, count, call.max_allocations));
+        self.tell(call.line(FEW_CONNECTIONS, name, count));
+    }
+
+    async fn count_written_bytes(&mut self, host: &Host, call: &CountedCall) -> Result<()> {
+        let name = "bytes written for each of the result";
+        let before = written_bytes(host.pid());
+        call.target.times(FEW_CONNECTIONS, call.count).await?;
+        let written = before.and_then(|before| Ok(written_bytes(host.pid())? - before));
+        let each = written.and_then(|written| {
+            let written = Some(written).filter(|written| *written > 0);
+            let written = written.context("the data directory is in memory")?;
+            let result_bytes = call.count * call.result_bytes;
+            let each = written as f64 / result_bytes as f64;
+            Ok(Verdict::at_most(name, each, None::<f64>))
+        });
+        self.tell(call.line(FEW_CONNECTIONS, name, each));
         Ok(())
     }
 
-    fn tell_count(
-        &mut self,
-        connections: usize,
-        name: &'static str,
-        count: Option<f64>,
-        goal: Option<f64>,
-    ) {
-        let line = Line {
-            connections: Some(connections),
-            ..Line::text("k", "one call")
-        };
-        self.tell(match count {
-            Some(count) => line.with(Verdict::at_most(name, count, goal)),
-            None => Line {
-                what: format!("{name}: this machine does not count them"),
-                ..line
-            },
-        });
-    }
-
-    fn tell_missing(&mut self, names: &str, error: &anyhow::Error) {
-        self.tell(Line::text("k", format!("{names} not counted: {error:#}")));
-    }
-}
-
-/// Probes of the allocator's functions. Dropping them removes them.
-struct Probes;
-
-impl Probes {
-    fn add(pid: u32) -> Result<Self> {
-        let program = std::fs::read_link(format!("/proc/{pid}/exe"))?;
-        let probes = Self;
-        // Those of a benchmark that was killed would be in the way.
-        probes.remove().ok();
-        let mut perf = Command::new("perf");
-        perf.args(["probe", "--exec"]).arg(program);
-        for function in ALLOCATING_FUNCTIONS {
-            perf.arg("--add")
-                .arg(format!("{}={function}", probe(function)));
+    /// Counts instructions with valgrind, which needs no counter of the processor. Each call commits
+    /// its own record.
+    async fn count_instructions(&mut self, provider: &Bare) -> Result<()> {
+        if let Some(obstacle) = valgrind::obstacle() {
+            let what = format!("instructions not counted by valgrind: {obstacle}");
+            self.tell(Line::text("counts", what));
+            return Ok(());
         }
-        run(perf, &[])?;
-        Ok(probes)
+        let mut counted = CountedHost::start(settings(Setup::embedded(), provider)).await;
+        let org = counted.host.as_org();
+        org.put("/toolkits/echo/versions/20261121_00", echo_component()?)
+            .await
+            .expect(201);
+        publish_tool(&counted.host).await?;
+        for (what, tool, arguments) in [
+            ("one call, valgrind", "ECHO_SAY", small()),
+            ("a request, 1 KiB, valgrind", "HACKERNEWS_GET_ITEM", item(1)),
+            (
+                "a request, 20 KiB, valgrind",
+                "HACKERNEWS_GET_ITEM",
+                item(20),
+            ),
+        ] {
+            let project = counted.host.as_project();
+            let count = counted
+                .instructions_of(async || execute(&project, tool, &arguments).await)
+                .await;
+            let count = Verdict::at_most("instructions", count as f64, None::<f64>);
+            self.tell(Line::verdict("counts", what, count));
+        }
+        Ok(())
     }
-
-    fn remove(&self) -> Result<String> {
-        let mut perf = Command::new("perf");
-        perf.args(["probe", "--quiet", "--del"]);
-        perf.arg(format!("{PROBE_GROUP}:*"));
-        run(perf, &[])
-    }
 }
 
-impl Drop for Probes {
-    fn drop(&mut self) {
-        self.remove().ok();
-    }
+fn item(kib: usize) -> Value {
+    json!({ "id": item_number(kib, 0) })
 }
 
-/// Returns the name of the event of a function.
-fn probe(function: &str) -> String {
-    format!("{PROBE_GROUP}:{function}")
+/// Executes a tool, which has to succeed.
+async fn execute(project: &Client, tool: &str, arguments: &Value) {
+    project.execute(tool, arguments.clone()).await.data();
 }
 
-fn count_allocations(host: &Host, target: &Target, connections: usize) -> Result<Option<f64>> {
-    let _probes = Probes::add(host.pid())?;
-    let events = ALLOCATING_FUNCTIONS.map(probe);
-    let counts = count(host, target, connections, PROBED_CALLS, &events)?;
-    Ok(counts.into_iter().sum())
-}
-
-/// Counts events of the server while this program, started a second time, sends calls. Returns the
-/// number of each event for one call. Events that this machine does not count are `None`.
-fn count(
-    host: &Host,
-    target: &Target,
-    connections: usize,
-    calls: usize,
-    events: &[String],
-) -> Result<Vec<Option<f64>>> {
-    let mut perf = Command::new("perf");
-    perf.args(["stat", "--field-separator", ";", "--event"])
-        .arg(events.join(","))
-        .args(["--pid", &host.pid().to_string(), "--"])
-        .arg(std::env::current_exe().context("find this program")?)
-        .args([SENDER_ARGUMENT, &target.address()])
-        .args([connections, calls].map(|number| number.to_string()));
-    let table = run(perf, target.request())?;
-    events
-        .iter()
-        .map(|event| {
-            let line = table.lines().find(|line| line.contains(event.as_str()));
-            let line =
-                line.with_context(|| format!("no {event} in the answer of perf: {table}"))?;
-            let count: Option<f64> = line.split(';').next().and_then(|count| count.parse().ok());
-            Ok(count.map(|count| count / calls as f64))
-        })
-        .collect()
-}
-
-/// Runs a command of `perf` and returns what it printed to standard error.
-fn run(mut perf: Command, input: &[u8]) -> Result<String> {
-    let started = perf
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut process = started.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => anyhow::anyhow!("`perf` is not installed"),
-        _ => anyhow::Error::new(error).context("start `perf`"),
-    })?;
-    let mut pipe = process.stdin.take().context("write to `perf`")?;
-    // A command that fails early does not read its input.
-    pipe.write_all(input).ok();
-    drop(pipe);
-    let output = process.wait_with_output()?;
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    let first = printed.lines().find(|line| !line.trim().is_empty());
-    ensure!(
-        output.status.success(),
-        "perf: {}",
-        first.unwrap_or("failed")
-    );
-    Ok(printed)
+/// Returns the bytes that a process has written to files on a disk.
+fn written_bytes(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/io");
+    let counters = std::fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    let written = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes: "));
+    Ok(written.context("no number of written bytes")?.parse()?)
 }

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::{
-    Bench, better,
+    Bench,
+    compare::better,
     load::{Target, processor_time},
     report::{Line, Verdict},
     setup, setup_without_key,

@@ -4,23 +4,27 @@
 //! prepared request, one search for the end of the response, one stored number.
 
 use std::{
-    cell::Cell,
+    borrow::Cow,
     net::SocketAddr,
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+
+use crate::{
+    connection::Connection,
+    round::{Responses, Round},
+    schedule::Schedule,
 };
 
 /// Digits of the number at the end of a request.
 const NUMBER_DIGITS: usize = 16;
-/// End of a body in chunks, after the line break in front of it.
-const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// Statuses of a response that counts.
+const SUCCESS_STATUSES: [&str; 2] = ["200", "201"];
+/// Pause of a connection after a failed request. A client that reads `Retry-After` waits for longer.
+const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Address and request of a measurement.
 #[derive(Debug, Clone)]
@@ -29,19 +33,10 @@ pub(crate) struct Target {
     request: Vec<u8>,
     /// True if each request ends with a number of its own, of [`NUMBER_DIGITS`] digits.
     is_numbered: bool,
+    /// Size of a successful response, in bytes, at least. Without it, each request has to succeed.
+    least_bytes: Option<usize>,
     /// Process whose processor time is measured.
     pid: u32,
-}
-
-/// Result of one round.
-#[derive(Debug, Clone)]
-pub(crate) struct Round {
-    pub(crate) per_second: f64,
-    pub(crate) p50: Duration,
-    pub(crate) p95: Duration,
-    pub(crate) p99: Duration,
-    /// Processor time of the server per request.
-    pub(crate) cpu: Duration,
 }
 
 impl Target {
@@ -69,6 +64,7 @@ impl Target {
             address,
             request: request.into_bytes(),
             is_numbered: false,
+            least_bytes: None,
             pid,
         })
     }
@@ -79,6 +75,7 @@ impl Target {
             address: address.parse()?,
             request,
             is_numbered: false,
+            least_bytes: None,
             pid: std::process::id(),
         })
     }
@@ -100,11 +97,20 @@ impl Target {
         })
     }
 
+    /// Returns the same, for a server that may refuse requests for lack of capacity, or fail at them.
+    /// A smaller response than `least_bytes` is a failure.
+    pub(crate) fn fallible(self, least_bytes: usize) -> Self {
+        Self {
+            least_bytes: Some(least_bytes),
+            ..self
+        }
+    }
+
     /// Sends one request and returns head and body of the response.
     pub(crate) async fn response(&self) -> Result<String> {
         let mut connection = Connection::open(self.address).await?;
-        connection.send(self).await?;
-        Ok(String::from_utf8(connection.answer)?)
+        connection.send(&self.next_request()).await?;
+        Ok(String::from_utf8_lossy(connection.response()).into_owned())
     }
 
     /// Sends requests on `connections` connections for the given time.
@@ -118,7 +124,7 @@ impl Target {
         try_join_all((0..connections).map(|_| async {
             let mut connection = Connection::open(self.address).await?;
             for _ in 0..each {
-                connection.exchange(self).await?;
+                self.exchange(&mut connection).await?;
             }
             anyhow::Ok(())
         }))
@@ -131,11 +137,36 @@ impl Target {
         try_join_all((0..connections).map(|_| async {
             loop {
                 let mut connection = Connection::open(self.address).await?;
-                while connection.send(self).await.is_ok() {}
+                while connection.send(&self.next_request()).await.is_ok() {}
             }
         }))
         .await
         .map(|_: Vec<()>| ())
+    }
+
+    /// Sends a request. Returns false if it failed, which it has to permit.
+    async fn exchange(&self, connection: &mut Connection) -> Result<bool> {
+        connection.send(&self.next_request()).await?;
+        let response = connection.response();
+        let has_succeeded = connection.has_status(&SUCCESS_STATUSES)
+            && response.len() >= self.least_bytes.unwrap_or_default();
+        ensure!(
+            has_succeeded || self.least_bytes.is_some(),
+            "the server answered {}",
+            String::from_utf8_lossy(&response[..response.len().min(600)])
+        );
+        Ok(has_succeeded)
+    }
+
+    fn next_request(&self) -> Cow<'_, [u8]> {
+        static REQUEST_COUNT: AtomicU64 = AtomicU64::new(0);
+        if !self.is_numbered {
+            return Cow::Borrowed(&self.request);
+        }
+        let number = REQUEST_COUNT.fetch_add(1, Ordering::Relaxed);
+        let (head, _) = self.request.split_at(self.request.len() - NUMBER_DIGITS);
+        let number = format!("{number:0NUMBER_DIGITS$}");
+        Cow::Owned([head, number.as_bytes()].concat())
     }
 }
 
@@ -145,144 +176,60 @@ pub(crate) async fn round_robin(
     connections: usize,
     time: Duration,
 ) -> Result<Round> {
-    on_connections(&vec![targets; connections], time).await
+    on_connections(&vec![targets; connections], time, None).await
 }
 
 /// Sends the requests of clients of one server, each on its own connection, for the given time.
 pub(crate) async fn at_once(clients: &[Target], time: Duration) -> Result<Round> {
     let connections: Vec<_> = clients.chunks(1).collect();
-    on_connections(&connections, time).await
+    on_connections(&connections, time, None).await
+}
+
+/// Sends the same at a constant rate of all clients together, independent of the responses. A
+/// request that waits for a connection counts from the time at which it was due.
+pub(crate) async fn at_rate(clients: &[Target], per_second: f64, time: Duration) -> Result<Round> {
+    let connections: Vec<_> = clients.chunks(1).collect();
+    let interval = Duration::try_from_secs_f64(1.0 / per_second)?;
+    on_connections(&connections, time, Some(interval)).await
 }
 
 /// Sends requests to one server on a connection for each list of targets, in rotation.
-async fn on_connections(connections: &[&[Target]], time: Duration) -> Result<Round> {
+async fn on_connections(
+    connections: &[&[Target]],
+    time: Duration,
+    interval: Option<Duration>,
+) -> Result<Round> {
     let first = connections.first().and_then(|targets| targets.first());
     let first = first.context("no targets")?;
     let sockets = try_join_all(connections.iter().map(|_| Connection::open(first.address))).await?;
-    let begun = Instant::now();
     let cpu = processor_time(first.pid)?;
-    let end = begun + time;
-    let turn = Cell::new(0);
+    let schedule = Schedule::start(time, interval);
     let calls = sockets.into_iter().zip(connections);
-    let calls = calls.map(|(socket, targets)| socket.repeat(targets, &turn, end));
+    let calls = calls.map(|(socket, targets)| repeat(socket, targets, &schedule));
     let all = try_join_all(calls).await?;
-    let took = begun.elapsed();
+    let took = schedule.elapsed();
     let cpu = processor_time(first.pid)?.saturating_sub(cpu);
-    let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
-    latencies.sort_unstable();
-    ensure!(!latencies.is_empty(), "nothing was answered in {time:?}");
-    let at = |share: f64| {
-        let place = ((latencies.len() - 1) as f64 * share) as usize;
-        Duration::from_nanos(u64::from(latencies[place]))
-    };
-    let requests = latencies.len();
-    let per_second = requests as f64 / took.as_secs_f64();
-    Ok(Round {
-        per_second,
-        p50: at(0.5),
-        p95: at(0.95),
-        p99: at(0.99),
-        cpu: cpu / requests as u32,
-    })
+    Round::of(all, took, cpu)
 }
 
-struct Connection {
-    socket: TcpStream,
-    answer: Vec<u8>,
-}
-
-impl Connection {
-    async fn open(address: SocketAddr) -> Result<Self> {
-        let socket = TcpStream::connect(address)
-            .await
-            .with_context(|| format!("connect to {address}"))?;
-        socket.set_nodelay(true)?;
-        Ok(Self {
-            socket,
-            answer: Vec::with_capacity(128 << 10),
-        })
-    }
-
-    /// Sends requests to the targets in rotation, shared by all connections, until the end time.
-    /// Returns the latencies in nanoseconds.
-    async fn repeat(
-        mut self,
-        targets: &[Target],
-        turn: &Cell<usize>,
-        end: Instant,
-    ) -> Result<Vec<u32>> {
-        let mut latencies = Vec::new();
-        loop {
-            let begun = Instant::now();
-            if begun >= end {
-                return Ok(latencies);
-            }
-            let number = turn.replace(turn.get() + 1);
-            self.exchange(&targets[number % targets.len()]).await?;
-            latencies.push(u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
-        }
-    }
-
-    /// Sends a request, which has to succeed.
-    async fn exchange(&mut self, target: &Target) -> Result<()> {
-        self.send(target).await?;
-        let ok =
-            self.answer.starts_with(b"HTTP/1.1 200") || self.answer.starts_with(b"HTTP/1.1 201");
-        ensure!(
-            ok,
-            "the server answered {}",
-            String::from_utf8_lossy(&self.answer[..self.answer.len().min(600)])
-        );
-        Ok(())
-    }
-
-    /// Sends a request and reads the response.
-    async fn send(&mut self, target: &Target) -> Result<()> {
-        static REQUEST_COUNT: AtomicU64 = AtomicU64::new(0);
-        if target.is_numbered {
-            let number = REQUEST_COUNT.fetch_add(1, Ordering::Relaxed);
-            let (head, _) = target
-                .request
-                .split_at(target.request.len() - NUMBER_DIGITS);
-            let number = format!("{number:0NUMBER_DIGITS$}");
-            let request = [head, number.as_bytes()].concat();
-            self.socket.write_all(&request).await?;
+/// Sends requests to the targets in rotation, shared by all connections, until the round ends.
+async fn repeat(
+    mut connection: Connection,
+    targets: &[Target],
+    schedule: &Schedule,
+) -> Result<Responses> {
+    let mut responses = Responses::default();
+    while let Some((number, begun)) = schedule.next().await {
+        let target = &targets[number % targets.len()];
+        if target.exchange(&mut connection).await? {
+            let latency = u32::try_from(begun.elapsed().as_nanos());
+            responses.latencies.push(latency.unwrap_or(u32::MAX));
         } else {
-            self.socket.write_all(&target.request).await?;
+            responses.failed += 1;
+            tokio::time::sleep(FAILED_PAUSE).await;
         }
-        self.answer.clear();
-        let mut length = None;
-        while length.is_none_or(|length| self.answer.len() < length) {
-            ensure!(
-                self.socket.read_buf(&mut self.answer).await? > 0,
-                "the server closed the connection"
-            );
-            if length.is_none() {
-                length = whole_length(&self.answer)?;
-            }
-        }
-        Ok(())
     }
-}
-
-/// Returns the length of head and body, or `None` while the head, or a body in chunks, is
-/// incomplete.
-fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
-    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
-        return Ok(None);
-    };
-    let head = std::str::from_utf8(&answer[..end])?;
-    if head.contains("\r\ntransfer-encoding: chunked") {
-        return Ok(answer.ends_with(LAST_CHUNK).then_some(answer.len()));
-    }
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
-    let length: usize = length
-        .with_context(|| format!("no length in {head}"))?
-        .trim()
-        .parse()?;
-    Ok(Some(end + 4 + length))
+    Ok(responses)
 }
 
 /// Returns the processor time of a process over all its threads, including ended ones.

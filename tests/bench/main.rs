@@ -16,13 +16,20 @@ mod bare;
 mod bounds;
 mod calls;
 mod chart;
+mod compare;
+mod connection;
 mod counts;
 mod events;
+mod floor;
 mod growth;
 mod load;
 mod many;
 mod peers;
+mod perf;
 mod report;
+mod requests;
+mod round;
+mod schedule;
 mod waiting;
 
 use std::{
@@ -34,16 +41,24 @@ use anyhow::{Context, Result};
 use bare::Bare;
 use clap::Parser;
 use harness::{Host, host::Setup};
-use load::{Round, Target, at_once};
+use load::Target;
 use report::Line;
 use serde_json::{Value, json};
 
 const ROUND_DURATION: Duration = Duration::from_millis(1_200);
+/// Calls that may run at the same time, most of them waiting for a provider.
+const LIVE_CALLS: u32 = 1_024;
+/// Names of the parts.
+const PART_NAMES: [&str; 16] = [
+    "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "l", "m", "n", "floor", "request", "counts",
+];
 
 /// Measures the server in comparison with a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c to n [default: all]
+    /// Parts to run: b (with a, the bare handler), c to j, l to n, floor, request, counts [default: all,
+    /// and of request its smaller half]
+    #[arg(value_parser = PART_NAMES, hide_possible_values = true)]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
@@ -71,7 +86,13 @@ struct Options {
 fn main() -> Result<()> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some(bare::BARE_SERVER_ARGUMENT) => return bare::serve(),
+        Some(bare::BARE_SERVER_ARGUMENT) => {
+            return bare::serve(bare::pages(), arguments.get(1).map(Path::new));
+        }
+        Some(floor::PAGE_ARGUMENT) => return bare::serve(floor::page()?, None),
+        Some(requests::PAGE_ARGUMENT) => {
+            return bare::serve(requests::page(&arguments[1..])?, None);
+        }
         Some(bounds::SENDER_ARGUMENT) => return bounds::send(&arguments[1..]),
         _ => {}
     }
@@ -104,6 +125,7 @@ struct Bench {
 
 /// Runs the wanted parts, and returns their lines.
 async fn run(options: Options) -> Result<Vec<Line>> {
+    connection::raise_file_limit()?;
     let mut bench = Bench {
         bare: Bare::start()?,
         lines: Vec::new(),
@@ -137,9 +159,6 @@ async fn run(options: Options) -> Result<Vec<Line>> {
     if bench.wants("j") {
         bench.bounds().await?;
     }
-    if bench.wants("k") {
-        bench.counts().await?;
-    }
     if bench.wants("l") {
         bench.many_toolkits().await?;
     }
@@ -148,6 +167,15 @@ async fn run(options: Options) -> Result<Vec<Line>> {
     }
     if bench.wants("n") {
         bench.peers().await?;
+    }
+    if bench.wants("floor") {
+        bench.floor().await?;
+    }
+    if bench.wants("request") {
+        bench.requests().await?;
+    }
+    if bench.wants("counts") {
+        bench.counts().await?;
     }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);
@@ -162,7 +190,7 @@ async fn run(options: Options) -> Result<Vec<Line>> {
 fn setup() -> Setup {
     Setup::new()
         .with("logs.wait", "false")
-        .with("sandbox.live", "1024")
+        .with("sandbox.live", LIVE_CALLS.to_string())
         .with("limits.in_flight", "4096")
         .with("limits.connections", "32768")
 }
@@ -219,42 +247,6 @@ impl Bench {
     fn bare(&self, body: &str) -> Result<Target> {
         Target::post(&self.bare.url, "/echo", &[], body, self.bare.pid())
     }
-
-    /// Measures both sides alternately and returns the best round of each.
-    async fn beside(
-        &self,
-        bare: &Target,
-        ours: &Target,
-        connections: usize,
-    ) -> Result<(Round, Round)> {
-        let bare = vec![bare.clone(); connections];
-        self.alternate(&bare, &vec![ours.clone(); connections])
-            .await
-    }
-
-    /// Measures the clients of two servers alternately and returns the best round of each.
-    async fn alternate(&self, theirs: &[Target], ours: &[Target]) -> Result<(Round, Round)> {
-        let mut best_theirs = None;
-        let mut best_ours = None;
-        for _ in 0..self.options.rounds {
-            best_theirs = better(best_theirs, at_once(theirs, ROUND_DURATION).await?);
-            best_ours = better(best_ours, at_once(ours, ROUND_DURATION).await?);
-        }
-        Ok((
-            best_theirs.context("no round")?,
-            best_ours.context("no round")?,
-        ))
-    }
-}
-
-fn better(best: Option<Round>, round: Round) -> Option<Round> {
-    let cpu = best
-        .as_ref()
-        .map_or(round.cpu, |best| best.cpu.min(round.cpu));
-    let best = best
-        .filter(|best| best.per_second > round.per_second)
-        .unwrap_or(round);
-    Some(Round { cpu, ..best })
 }
 
 fn echo(host: &Host, arguments: &Value) -> Result<Target> {

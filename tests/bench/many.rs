@@ -5,7 +5,8 @@ use harness::{Host, guest};
 use serde_json::json;
 
 use crate::{
-    Bench, ROUND_DURATION, better, call,
+    Bench, ROUND_DURATION, call,
+    compare::better,
     growth::publish,
     load::{Target, round_robin},
     report::{Line, Verdict},

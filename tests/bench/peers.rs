@@ -78,9 +78,9 @@ impl Bench {
         program.args(["serve", "--addr", &address]).arg(component);
         let peer = Peer::start(program, address).await?;
         let theirs = Target::post(&peer.address, "/", &[], &small().to_string(), peer.pid())?;
-        ensure_echo(&theirs).await?;
+        ensure_text(&theirs).await?;
         let ours = echo(host, &small())?;
-        ensure_echo(&ours).await?;
+        ensure_text(&ours).await?;
         for count in CLIENT_COUNTS {
             let theirs = vec![theirs.clone(); count];
             let ours = vec![ours.clone(); count];
@@ -191,14 +191,14 @@ async fn session(url: &str, path: &str, tool: &str, pid: u32) -> Result<Target> 
         "params": { "name": tool, "arguments": small() },
     });
     let call = post(&headers, &call)?;
-    ensure_echo(&call).await?;
+    ensure_text(&call).await?;
     Ok(call)
 }
 
-/// Fails if the response to a call does not contain its text.
-async fn ensure_echo(call: &Target) -> Result<()> {
+/// Fails if the response to a call does not contain the text of [`small`].
+pub(crate) async fn ensure_text(call: &Target) -> Result<()> {
     let response = call.response().await?;
     let text = small()["text"].as_str().unwrap_or_default().to_owned();
-    ensure!(response.contains(&text), "not an echo: {response}");
+    ensure!(response.contains(&text), "the text is missing: {response}");
     Ok(())
 }

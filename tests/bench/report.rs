@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::load::Round;
+use crate::round::Round;
 
 /// A row of the table.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -18,9 +18,16 @@ pub(crate) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) p50_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p90_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) p99_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) p999_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpu_us: Option<f64>,
+    /// Requests that failed, which the other numbers leave out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failed_per_second: Option<u64>,
     /// Subject of the part, as a number in the unit that its name states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Verdict>,
@@ -86,8 +93,12 @@ impl Line {
             connections: Some(connections),
             requests_per_second: Some(round.per_second as u64),
             p50_us: micros(round.p50),
+            p90_us: micros(round.p90),
             p99_us: micros(round.p99),
+            p999_us: micros(round.p999),
             cpu_us: Some((round.cpu.as_nanos() as f64 / 100.0).round() / 10.0),
+            failed_per_second: (round.failed_per_second > 0.0)
+                .then_some(round.failed_per_second as u64),
             result: None,
         }
     }
@@ -113,24 +124,30 @@ impl Line {
 
 pub(crate) fn heading() -> String {
     format!(
-        "{:4}{:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}",
-        "", "", "conn", "req/s", "p50 µs", "p99 µs", "CPU µs", "result"
+        "{:10}{:44}{:>5}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}  {}",
+        "", "", "conn", "req/s", "p50 µs", "p90 µs", "p99 µs", "p99.9 µs", "CPU µs", "result"
     )
 }
 
 pub(crate) fn row(line: &Line) -> String {
     let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    format!(
-        "({}) {:44}{:>5}{:>10}{:>9}{:>9}{:>10}  {}",
-        line.part,
+    let mut row = format!(
+        "{:10}{:44}{:>5}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}  {}",
+        format!("({})", line.part),
         line.what,
         line.connections
             .map_or(String::new(), |count| count.to_string()),
         number(line.requests_per_second),
         number(line.p50_us),
+        number(line.p90_us),
         number(line.p99_us),
+        number(line.p999_us),
         line.cpu_us
             .map_or(String::new(), |value| format!("{value:.1}")),
         line.result.as_ref().map_or(String::new(), Verdict::text),
-    )
+    );
+    if let Some(failed) = line.failed_per_second {
+        row += &format!("  {failed} failed/s");
+    }
+    row
 }

@@ -36,8 +36,9 @@ pub mod provider;
 pub mod registry;
 mod room;
 pub mod signed;
-mod tls;
+pub mod tls;
 pub mod tunnel;
+pub mod valgrind;
 pub mod verifiers;
 
 use std::{path::Path, process::Command, time::Duration};
@@ -68,6 +69,7 @@ pub use provider::IdentityProvider;
 pub use registry::Registry;
 pub use signed::Provider;
 pub use tunnel::Tunnel;
+pub use valgrind::CountedHost;
 
 /// Time limit for a condition to become true. It is generous because the machine may be busy; a
 /// test whose condition becomes true does not wait for it.

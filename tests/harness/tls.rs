@@ -29,7 +29,7 @@ pub(crate) fn openssl(folder: &Path, arguments: &str) -> Vec<u8> {
 
 /// Makes a certificate with a new key: the files `{name}.crt` and `{name}.key` of a folder. It
 /// signs itself if no other arguments of `openssl` name an authority.
-pub(crate) fn make_certificate(folder: &Path, name: &str, arguments: &str) {
+pub fn make_certificate(folder: &Path, name: &str, arguments: &str) {
     let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -batch -days 2";
     let files = format!("-subj /CN={name} -keyout {name}.key -out {name}.crt");
     openssl(folder, &format!("{new} {files} {arguments}"));
@@ -45,7 +45,7 @@ pub(crate) fn make_server_certificate(folder: &Path, hosts: &[&str]) {
 
 /// Returns a TLS acceptor with the certificate `server` of a folder. It refuses clients without a
 /// certificate of the authority in `clients`, if that file is given.
-pub(crate) fn acceptor(folder: &Path, clients: Option<&str>) -> TlsAcceptor {
+pub fn acceptor(folder: &Path, clients: Option<&str>) -> TlsAcceptor {
     let certificate = |name: &str| {
         CertificateDer::from_pem_file(folder.join(name)).expect("the certificate can be read")
     };
