@@ -168,7 +168,10 @@ impl Writer {
         let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
         let now = self.clock.now();
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
-        let sealed = self.vault.seal(context, &kept.cassette, now).await?;
+        let sealed = self
+            .vault
+            .seal_compressed(context, &kept.cassette, now)
+            .await?;
         let stored = StoredCassette { sealed };
         let size = stored.sealed.size();
         if !self.quotas.take(Kind::Log, project, size, now) {
@@ -280,8 +283,13 @@ impl Writer {
             return Ok(batch);
         }
         let context = SealContext::new::<Details>(project, id, "sealed");
-        let sealed = self.vault.seal(context, &details, batch.now).await?.cast();
-        let details = Details { sealed };
+        let sealed = self
+            .vault
+            .seal_compressed(context, &details, batch.now)
+            .await?;
+        let details = Details {
+            sealed: sealed.cast(),
+        };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
 }
