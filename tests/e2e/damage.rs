@@ -109,7 +109,8 @@ async fn dump(host: &Host) -> Vec<String> {
     }
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+/// Returns all files in a folder and the folders below it.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());

@@ -70,8 +70,9 @@ async fn keep(name: &str, application: &FakeApp) {
         .delete(&format!("/connected_accounts/{gone}"))
         .await
         .expect(200);
-    let asked =
-        json!({ "user_id": "ada", "arguments": { "url": "https://api.example.com/echo/kept" } });
+    // The record is large enough to be compressed.
+    let url = format!("https://api.example.com/echo/kept?{}", "x".repeat(2 << 10));
+    let asked = json!({ "user_id": "ada", "arguments": { "url": url } });
     let ran = project
         .post(&format!("/tools/execute/{}", guest::tool(slug)), &asked)
         .await

@@ -6,7 +6,7 @@
 //! themselves are searched for literally. The search runs wherever a server ends ([`crate::Host`]),
 //! on each response ([`crate::Client`]) and on the output of the operator's commands. It covers
 //! every encoding in [`spellings`], in uncompressed files. The manifests of toolkits are the only
-//! compressed data that a server writes.
+//! compressed data that a server writes without encrypting it.
 
 use std::{
     collections::BTreeMap,

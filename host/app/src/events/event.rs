@@ -230,7 +230,7 @@ impl Event {
             source,
             account: event.account.clone(),
             for_action_only: event.is_for_action_only(),
-            data: key.seal(context, &data)?.cast(),
+            data: key.seal_compressed(context, &data)?.cast(),
         })
     }
 

@@ -183,7 +183,8 @@ pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outco
         }
         Outcome::Done(Response { status, body }) => {
             let context = SealContext::of(&record, "answer");
-            (status, Some(app.vault.seal(context, &body, now).await?))
+            let sealed = app.vault.seal_compressed(context, &body, now).await?;
+            (status, Some(sealed))
         }
     };
     record.body.state = State::Done { status, response };

@@ -190,7 +190,7 @@ impl<'a> RunSeal<'a> {
         value: &T,
     ) -> Result<Sealed<T>> {
         let context = SealContext::new::<D>(self.project, id, field);
-        self.key.seal(context, value)
+        self.key.seal_compressed(context, value)
     }
 
     fn open<D: Document, T: DeserializeOwned>(

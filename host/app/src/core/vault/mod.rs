@@ -10,6 +10,7 @@
 //! The guarantee does not depend on the store keeping anything secret, nor on ids being
 //! unguessable.
 
+mod compression;
 mod hash;
 mod key_file;
 mod masters;
@@ -116,6 +117,18 @@ impl Vault {
         now: Time,
     ) -> Result<Sealed<T>> {
         self.key(context.project, now).await?.seal(context, value)
+    }
+
+    /// Seals a value as [`Vault::seal`] does, compressed if it is large. Fails in the cases of
+    /// [`Vault::key`] and [`DataKey::seal_compressed`].
+    pub(crate) async fn seal_compressed<T: Serialize>(
+        &self,
+        context: SealContext<'_>,
+        value: &T,
+        now: Time,
+    ) -> Result<Sealed<T>> {
+        let key = self.key(context.project, now).await?;
+        key.seal_compressed(context, value)
     }
 
     /// Opens a value with the data key of its project. Fails in the cases of [`Vault::key`] and

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use store::{Document, Record};
 use zeroize::Zeroizing;
 
+use super::compression::{compress, decompress};
 use crate::{
     Result,
     core::{errors, ids},
@@ -52,7 +53,8 @@ impl<'a> SealContext<'a> {
 #[derive(Serialize, Deserialize)]
 #[serde(transparent, bound = "")]
 pub struct Sealed<T> {
-    /// The ciphertext: `v1.<key id>.<base64 of nonce and ciphertext>`.
+    /// The ciphertext: `v1.<key id>.<base64 of nonce and ciphertext>`, or of a compressed value
+    /// `v2.<key id>.<size before compression>.<base64 of nonce and ciphertext>`.
     text: String,
     value: PhantomData<fn() -> T>,
 }
@@ -77,7 +79,7 @@ impl<T> Sealed<T> {
 
     /// Returns the id of the key that sealed the value.
     pub(super) fn key_id(&self) -> Option<&str> {
-        Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
+        Some(Parts::parse(&self.text)?.key_id)
     }
 
     /// Returns true if both are the same ciphertext. Sealing a value again returns another one.
@@ -85,14 +87,45 @@ impl<T> Sealed<T> {
         self.text == other.text
     }
 
-    /// Returns the size of the sealed text in bytes.
+    /// Returns the size of the sealed text in bytes, or of a compressed value the size before
+    /// compression, so that quotas do not depend on how well a value compresses.
     pub(crate) fn size(&self) -> usize {
-        self.text.len()
+        let parts = Parts::parse(&self.text);
+        let uncompressed = parts.and_then(|parts| parts.size?.parse().ok());
+        uncompressed.unwrap_or(self.text.len())
     }
 
     /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.
     pub(crate) fn cast<U>(self) -> Sealed<U> {
         Sealed::new(self.text)
+    }
+}
+
+/// The parts of a sealed text.
+struct Parts<'a> {
+    key_id: &'a str,
+    /// Size in bytes before compression, or `None` if the value is not compressed.
+    size: Option<&'a str>,
+    /// Base64 of nonce and ciphertext.
+    bytes: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (version, rest) = text.split_once('.')?;
+        let (key_id, rest) = rest.split_once('.')?;
+        let (size, bytes) = match version {
+            "v1" => (None, rest),
+            "v2" => rest
+                .split_once('.')
+                .map(|(size, bytes)| (Some(size), bytes))?,
+            _ => return None,
+        };
+        Some(Self {
+            key_id,
+            size,
+            bytes,
+        })
     }
 }
 
@@ -112,11 +145,23 @@ impl DataKey {
 
     /// Seals a value for one location. Fails if the value cannot be written as JSON.
     pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
-        let plain = serde_json::to_vec(value).map(Zeroizing::new);
-        let plain = plain.map_err(|cause| {
-            errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
-        })?;
-        Ok(Sealed::new(self.seal_bytes(context, &plain)))
+        let plain = to_json(context, value)?;
+        Ok(Sealed::new(self.seal_bytes(context, &plain, None)))
+    }
+
+    /// Seals a value as [`DataKey::seal`] does, compressed if it is large. Not for credentials: the
+    /// size of a compressed value depends on its content. Fails if the value cannot be written as
+    /// JSON.
+    pub(crate) fn seal_compressed<T: Serialize>(
+        &self,
+        context: SealContext<'_>,
+        value: &T,
+    ) -> Result<Sealed<T>> {
+        let plain = to_json(context, value)?;
+        Ok(Sealed::new(match compress(&plain) {
+            Some(compressed) => self.seal_bytes(context, &compressed, Some(plain.len())),
+            None => self.seal_bytes(context, &plain, None),
+        }))
     }
 
     /// Opens a value that was sealed for this location. Fails if the value was sealed for another
@@ -135,47 +180,66 @@ impl DataKey {
         serde_json::from_slice(&plain).map_err(|_| unreadable("parsed"))
     }
 
-    fn seal_bytes(&self, context: SealContext<'_>, plain: &[u8]) -> String {
+    /// Seals bytes, with their size before compression if they are compressed.
+    fn seal_bytes(
+        &self,
+        context: SealContext<'_>,
+        bytes: &[u8],
+        uncompressed_size: Option<usize>,
+    ) -> String {
+        let size = uncompressed_size.map(|size| size.to_string());
         let nonce: [u8; NONCE_BYTES] = ids::random();
-        let aad = associated_data(context, &self.id);
+        let aad = associated_data(context, &self.id, size.as_deref());
         let payload = Payload {
-            msg: plain,
+            msg: bytes,
             aad: &aad,
         };
         let cipher = self.cipher.encrypt(&XNonce::from(nonce), payload);
         let cipher = cipher.expect("a value of this size can always be sealed");
-        let bytes = [&nonce[..], &cipher].concat();
-        format!("v1.{}.{}", self.id, BASE64.encode(bytes))
+        let sealed = BASE64.encode([&nonce[..], &cipher].concat());
+        match size {
+            None => format!("v1.{}.{sealed}", self.id),
+            Some(size) => format!("v2.{}.{size}.{sealed}", self.id),
+        }
     }
 
     fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
-        let (key, value) = text.strip_prefix("v1.")?.split_once('.')?;
-        if key != self.id {
-            return None;
-        }
-        let bytes = BASE64.decode(value).ok()?;
+        let parts = Parts::parse(text).filter(|parts| parts.key_id == self.id)?;
+        let bytes = BASE64.decode(parts.bytes).ok()?;
         let (nonce, cipher) = bytes.split_first_chunk::<NONCE_BYTES>()?;
-        let aad = associated_data(context, key);
+        let aad = associated_data(context, parts.key_id, parts.size);
         let payload = Payload {
             msg: cipher,
             aad: &aad,
         };
-        let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload);
-        plain.ok().map(Zeroizing::new)
+        let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload);
+        let opened = opened.ok().map(Zeroizing::new)?;
+        match parts.size {
+            None => Some(opened),
+            Some(size) => decompress(&opened, size.parse().ok()?),
+        }
     }
 }
 
+fn to_json<T: Serialize>(context: SealContext<'_>, value: &T) -> Result<Zeroizing<Vec<u8>>> {
+    let json = serde_json::to_vec(value).map(Zeroizing::new);
+    json.map_err(|cause| {
+        errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
+    })
+}
+
 /// Builds the associated data. Each part is preceded by its length, so that no two locations give
-/// the same bytes.
-fn associated_data(context: SealContext<'_>, key: &str) -> Vec<u8> {
+/// the same bytes, nor a compressed value and one that is not.
+fn associated_data(context: SealContext<'_>, key: &str, size: Option<&str>) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
-    for part in [
+    let parts = [
         context.collection,
         context.project,
         context.id,
         context.field,
         key,
-    ] {
+    ];
+    for part in parts.into_iter().chain(size) {
         out.extend_from_slice(&(part.len() as u64).to_le_bytes());
         out.extend_from_slice(part.as_bytes());
     }

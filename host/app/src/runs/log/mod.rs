@@ -33,7 +33,7 @@ use bytes::Bytes;
 use sandbox::{LogLine, RequestRecord, Usage as RunUsage};
 use store::{Store, Time};
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
@@ -210,6 +210,7 @@ pub(crate) fn open(
         clock,
         usage,
         quotas,
+        sealing: Mutex::default(),
     };
     (log, writer)
 }

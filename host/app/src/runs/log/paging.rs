@@ -8,8 +8,9 @@ use super::{
 };
 use crate::core::ids::{AccountId, AuthConfigId, SessionId};
 
-/// Maximum size of the details of a page, in bytes, unless a single execution has more.
-const MAX_PAGE_DETAIL_BYTES: usize = 32 << 10;
+/// Maximum size of the details of a page before compression, in bytes, unless a single execution has
+/// more. Fewer pages cost the store less, and a read of one execution opens a whole page.
+const MAX_PAGE_DETAIL_BYTES: usize = 64 << 10;
 
 impl<'a> Page<&'a str> {
     /// Creates a page of executions, which are in the order of their ids.

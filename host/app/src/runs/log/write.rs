@@ -5,8 +5,13 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use store::{Batch, CommitError, Store, Time};
-use tokio::{sync::mpsc, task::yield_now, time::timeout};
+use tokio::{
+    sync::{Mutex, mpsc},
+    task::yield_now,
+    time::timeout,
+};
 
 use super::{
     FlushSignal, MAX_GROUP_RECORDS, Message, Pending,
@@ -26,7 +31,9 @@ use crate::{
 
 /// Maximum size of the records that are written together, in bytes, unless a single record has
 /// more.
-pub const MAX_GROUP_BYTES: usize = 8 << 20;
+pub const MAX_GROUP_BYTES: usize = 1 << 20;
+/// Maximum number of groups that are committed at the same time.
+const MAX_CONCURRENT_COMMITS: usize = 4;
 /// Log line of a record that exceeds its project's quota.
 const PAST_QUOTA_NOTE: &str = "arguments, data, lines and requests are omitted: the log of the project exceeds `limits.records_mib`";
 
@@ -53,6 +60,9 @@ pub struct Writer {
     pub(super) quotas: Arc<Quotas>,
     /// The time at which the execution counts were last written.
     pub(super) counts_saved_at: Time,
+    /// Locked while a group is sealed, so that the groups before it are committed in the meantime
+    /// instead of being sealed at the same time.
+    pub(super) sealing: Mutex<()>,
 }
 
 /// The outcome of writing a group.
@@ -134,14 +144,13 @@ impl Writer {
         entries.sort_by(|one, other| one.project.id.cmp(&other.project.id));
         self.apply_quotas(&mut entries);
         self.keep_cassettes(&entries).await;
-        let (mut written, mut rest) = (true, &entries[..]);
-        while !rest.is_empty() {
-            let (group, later) = rest.split_at(group_length(rest));
-            written &= match self.commit(group).await {
-                WriteOutcome::Refused if group.len() > 1 => self.one_by_one(group).await,
-                written => written == WriteOutcome::Written,
-            };
-            rest = later;
+        let mut written = true;
+        for groups in split_into_groups(&entries).chunks(MAX_CONCURRENT_COMMITS) {
+            let commits = groups.iter().map(|group| self.commit_group(group));
+            written &= join_all(commits)
+                .await
+                .into_iter()
+                .all(|is_written| is_written);
         }
         self.count_usage(&entries);
         if written {
@@ -168,7 +177,10 @@ impl Writer {
         let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
         let now = self.clock.now();
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
-        let sealed = self.vault.seal(context, &kept.cassette, now).await?;
+        let sealed = self
+            .vault
+            .seal_compressed(context, &kept.cassette, now)
+            .await?;
         let stored = StoredCassette { sealed };
         let size = stored.sealed.size();
         if !self.quotas.take(Kind::Log, project, size, now) {
@@ -214,6 +226,14 @@ impl Writer {
         }
     }
 
+    /// Commits the records of a group. Returns true if all of them are written.
+    async fn commit_group(&self, entries: &[Box<Pending>]) -> bool {
+        match self.commit(entries).await {
+            WriteOutcome::Refused if entries.len() > 1 => self.one_by_one(entries).await,
+            outcome => outcome == WriteOutcome::Written,
+        }
+    }
+
     /// Writes records one by one, so that a record that the store refuses does not affect the
     /// others.
     async fn one_by_one(&self, entries: &[Box<Pending>]) -> bool {
@@ -255,6 +275,7 @@ impl Writer {
     }
 
     async fn batch(&self, entries: &[Box<Pending>]) -> Result<Batch> {
+        let _sealing = self.sealing.lock().await;
         let mut batch = Batch::at(self.clock.now());
         for page in split_into_pages(entries) {
             batch = self.page(batch, &page).await?;
@@ -280,8 +301,13 @@ impl Writer {
             return Ok(batch);
         }
         let context = SealContext::new::<Details>(project, id, "sealed");
-        let sealed = self.vault.seal(context, &details, batch.now).await?.cast();
-        let details = Details { sealed };
+        let sealed = self
+            .vault
+            .seal_compressed(context, &details, batch.now)
+            .await?;
+        let details = Details {
+            sealed: sealed.cast(),
+        };
         Ok(batch.insert_created(ended_at, project, id, &details))
     }
 }
@@ -291,6 +317,18 @@ impl Message {
     fn has_waiter(&self) -> bool {
         !matches!(self, Self::Entry(_, None))
     }
+}
+
+/// Divides records into groups that are written together.
+fn split_into_groups(entries: &[Box<Pending>]) -> Vec<&[Box<Pending>]> {
+    let mut groups = Vec::new();
+    let mut rest = entries;
+    while !rest.is_empty() {
+        let (group, later) = rest.split_at(group_length(rest));
+        groups.push(group);
+        rest = later;
+    }
+    groups
 }
 
 /// Returns the number of first records that are written together.

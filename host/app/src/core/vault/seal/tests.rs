@@ -30,6 +30,20 @@ fn what_was_sealed_opens_at_its_place() {
 }
 
 #[test]
+fn only_large_values_are_compressed() {
+    let at = place("p", "log_1", "sealed");
+    let value = "content ".repeat(2_560);
+    let sealed = key().seal_compressed(at, &value).unwrap();
+    assert!(sealed.text.starts_with("v2.dk_one."), "{}", sealed.text);
+    assert!(sealed.text.len() < 2_048, "{}", sealed.text.len());
+    assert_eq!(sealed.size(), serde_json::to_vec(&value).unwrap().len());
+    assert_eq!(key().open(at, &sealed).unwrap(), value);
+    let small = key().seal_compressed(at, &"content".to_owned()).unwrap();
+    assert!(small.text.starts_with("v1.dk_one."), "{}", small.text);
+    assert_eq!(key().open(at, &small).unwrap(), "content");
+}
+
+#[test]
 fn two_ciphertexts_cannot_be_swapped() {
     let here = place("p", "ca_1", "val");
     let other = place("p", "ca_2", "val");
@@ -59,19 +73,25 @@ fn a_seal_holds_collection_project_record_and_field() {
 #[test]
 fn changed_ciphertext_or_wrong_key_is_refused() {
     let at = place("p", "ca_1", "val");
-    let sealed = key().seal(at, &"secret".to_owned()).unwrap();
-    for index in 0..sealed.text.len() {
-        let mut bytes = sealed.text.clone().into_bytes();
-        bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
-        let tampered = Sealed::<String> {
-            text: String::from_utf8(bytes).unwrap(),
-            value: PhantomData,
-        };
-        assert!(key().open(at, &tampered).is_err(), "byte {index}");
-    }
-    for (id, key) in [("dk_one", [8; 32]), ("dk_two", [7; 32])] {
-        let other = DataKey::new(id.into(), &key);
-        assert!(other.open(at, &sealed).is_err(), "{id}");
+    for sealed in [
+        key().seal(at, &"secret".to_owned()).unwrap(),
+        key()
+            .seal_compressed(at, &"content ".repeat(2_560))
+            .unwrap(),
+    ] {
+        for index in 0..sealed.text.len() {
+            let mut bytes = sealed.text.clone().into_bytes();
+            bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
+            let tampered = Sealed::<String> {
+                text: String::from_utf8(bytes).unwrap(),
+                value: PhantomData,
+            };
+            assert!(key().open(at, &tampered).is_err(), "byte {index}");
+        }
+        for (id, key) in [("dk_one", [8; 32]), ("dk_two", [7; 32])] {
+            let other = DataKey::new(id.into(), &key);
+            assert!(other.open(at, &sealed).is_err(), "{id}");
+        }
     }
 }
 
