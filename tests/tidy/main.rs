@@ -42,7 +42,10 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 18] = [
         ],
     ),
     ("host-web", &["mcp", "http", "app"]),
-    ("host-mcp", &["http", "settings", "app", "sandbox", "net", "manifest"]),
+    (
+        "host-mcp",
+        &["http", "settings", "app", "sandbox", "net", "manifest"],
+    ),
     ("host-api", &["http", "app", "manifest"]),
     (
         "host-http",

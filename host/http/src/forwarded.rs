@@ -27,7 +27,11 @@ pub(crate) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
 /// # Errors
 /// If a quote in `Forwarded` does not end, or if both headers are present and name different
 /// addresses: one of them may be forged by the client.
-pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Result<IpAddr, HttpError> {
+pub(crate) fn client(
+    peer: IpAddr,
+    headers: &HeaderMap,
+    trusted: &[IpNet],
+) -> Result<IpAddr, HttpError> {
     if !is_trusted(peer, trusted) {
         return Ok(peer);
     }

@@ -64,7 +64,7 @@ pub(crate) struct Noting<'a, T> {
 
 impl<'a, T> Noting<'a, T> {
     /// Wraps the deserializer of a body.
-    pub fn new(inner: T, notes: &'a mut Notes) -> Self {
+    pub(crate) fn new(inner: T, notes: &'a mut Notes) -> Self {
         Self {
             inner,
             known: None,

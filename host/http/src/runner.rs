@@ -36,7 +36,7 @@ pub(crate) type RouteHandler =
     Arc<dyn Fn(Request, Arc<Server>) -> BoxFuture<'static, Response> + Send + Sync>;
 
 /// Makes the handler of a route from a function.
-pub fn handler<Arguments: 'static, H>(function: H) -> RouteHandler
+pub(crate) fn handler<Arguments: 'static, H>(function: H) -> RouteHandler
 where
     H: Handler<Arguments, Arc<Server>, Future = BoxFuture<'static, Response>>,
 {

@@ -150,7 +150,7 @@ impl Suspects {
     ///
     /// # Errors
     /// [`errors::TOO_MANY_FAILURES`] if too many are waiting.
-    pub async fn acquire(&self) -> Result<SemaphorePermit<'_>, Error> {
+    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, Error> {
         let permit = timeout(SUSPECT_WAIT, self.checks.acquire()).await;
         permit
             .ok()

@@ -53,7 +53,7 @@ impl KnownParameters {
     /// # Errors
     /// If a parameter is refused instead, or there are more unknown ones than warnings of a response, of
     /// which one could be meant as a filter.
-    pub fn check(&self, query: &str) -> Result<Warnings, Error> {
+    pub(crate) fn check(&self, query: &str) -> Result<Warnings, Error> {
         let mut warnings = Warnings::default();
         for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
             let plain = plain_name(&name);
