@@ -336,9 +336,17 @@ fn word(state: State) -> &'static str {
     }
 }
 
+/// Returns the parameter that lists disabled records, too, where the list leaves them out.
+fn disabled_ones(kind: Kind) -> &'static str {
+    match kind {
+        Kind::AuthConfig => "&show_disabled=true",
+        _ => "",
+    }
+}
+
 async fn everything(client: &Client, kind: Kind) -> Vec<Value> {
     let page = client
-        .get(&format!("{}?limit=1000&show_disabled=true", root(kind)))
+        .get(&format!("{}?limit=1000{}", root(kind), disabled_ones(kind)))
         .await
         .expect(200);
     let items = page["items"].as_array().unwrap().clone();

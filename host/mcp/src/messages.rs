@@ -264,15 +264,15 @@ fn check_arguments(params: &str) -> Result<(), String> {
 }
 
 fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
-    const PARAMS: &str = "params";
+    const PARAMS_PATH: &str = "params";
     if serde_json::from_str::<T>(params).is_ok() {
         return Ok(());
     }
     // Read again for an error that names the path and repeats no value.
-    let value = json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS}: {cause}"))?;
+    let value = json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS_PATH}: {cause}"))?;
     Err(match T::deserialize(Reader::new(value)) {
-        Ok(_) => format!("{PARAMS}: has another form than the method expects"),
-        Err(problem) => problem.inside(PARAMS).line(PARAMS),
+        Ok(_) => format!("{PARAMS_PATH}: has another form than the method expects"),
+        Err(problem) => problem.inside(PARAMS_PATH).line(PARAMS_PATH),
     })
 }
 

@@ -103,7 +103,7 @@ pub fn decode_request(media_type: &str, body: Bytes) -> Bytes {
     to_bytes(&body, decode(media_type, &body))
 }
 
-/// Returns the strings as which programs show a text after they have confused UTF-8 and Latin-1: its UTF-8
+/// Returns the strings as which programs show a secret after they have confused UTF-8 and Latin-1: its UTF-8
 /// read as Latin-1, in both forms of that charset, and its Latin-1 read as UTF-8. Empty for ASCII, in which
 /// they are equal.
 #[must_use]

@@ -15,15 +15,15 @@ use bytes::Bytes;
 use http::{ApiResult, Json, Path, Query, Server, body, errors, permits};
 use serde::{Deserialize, Serialize};
 
-/// Parameters of a signed link.
+/// Parameters of a signed link. Those without a value are absent.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct SignedQuery {
-    expires: String,
-    md5: String,
-    r#type: String,
-    size: String,
-    signature: String,
+    expires: Option<String>,
+    md5: Option<String>,
+    r#type: Option<String>,
+    size: Option<String>,
+    signature: Option<String>,
 }
 
 /// Response without members.
@@ -117,11 +117,11 @@ fn ticket(
     query: SignedQuery,
 ) -> ApiResult<(Ticket, u64)> {
     let given = Parameters {
-        expires: query.expires,
-        md5: query.md5,
-        media_type: query.r#type,
-        size: query.size,
-        signature: query.signature,
+        expires: query.expires.unwrap_or_default(),
+        md5: query.md5.unwrap_or_default(),
+        media_type: query.r#type.unwrap_or_default(),
+        size: query.size.unwrap_or_default(),
+        signature: query.signature.unwrap_or_default(),
     };
     let links = &server.app.files.links;
     Ok(links.verify(way, project, id, &given, server.app.clock.now())?)

@@ -44,7 +44,7 @@ impl TryFrom<LabsBody> for Config {
 
     fn try_from(body: LabsBody) -> ApiResult<Self> {
         if body.user_id.trim().is_empty() || body.user_id.contains('\0') {
-            return Err(errors::session_invalid("user_id: must be a text").into());
+            return Err(errors::session_invalid("user_id: must be a string").into());
         }
         let has_toolkits = body.config.toolkits.is_some();
         let toolkits = body.config.toolkits.unwrap_or_default();

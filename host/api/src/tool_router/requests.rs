@@ -268,7 +268,7 @@ impl CreateBody {
         }))?;
         let user = self.user_id.take().unwrap_or_default().trim().to_owned();
         if user.is_empty() || user.contains('\0') {
-            return Err(errors::session_invalid("user_id: must be a text").into());
+            return Err(errors::session_invalid("user_id: must be a string").into());
         }
         let mut config = Config {
             user_id: app::accounts::parse_user_id(Some(&user))?,

@@ -127,7 +127,7 @@ fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
     text.map(Some).ok_or_else(|| {
-        errors::signature_invalid(format!("`{SIGNATURE_HEADER}` is not base64 of a text")).into()
+        errors::signature_invalid(format!("`{SIGNATURE_HEADER}` is not base64 of text")).into()
     })
 }
 

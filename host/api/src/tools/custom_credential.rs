@@ -82,7 +82,7 @@ impl TryFrom<AuthParameter> for CustomParameter {
             Value::Number(number) => number.to_string(),
             _ => {
                 return Err(errors::invalid(
-                    "custom_auth_params.parameters: `value` must be a text or a number",
+                    "custom_auth_params.parameters: `value` must be a string or a number",
                 )
                 .into());
             }

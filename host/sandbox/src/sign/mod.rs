@@ -101,11 +101,12 @@ impl Signing {
                 realm,
                 ..
             } => {
+                let proof = self.oauth1_proof(*method, consumer_secret, token_secret)?;
                 let keys = oauth1::Keys {
                     method: *method,
                     consumer_key: self.fill(consumer_key)?,
                     token: self.fill(token)?,
-                    proof: self.oauth1_proof(*method, consumer_secret, token_secret)?,
+                    proof,
                     realm: realm.as_ref().map(|realm| self.fill(realm)).transpose()?,
                 };
                 oauth1::sign(&keys, request, protocol, stamp)

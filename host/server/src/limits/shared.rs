@@ -35,7 +35,7 @@ A project that is refused while no other holds anything is at its own number.
 const QUEUE_TEST: &str = "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys";
 
 /// Refusal of requests for which no capacity is free.
-const BUSY: &str = "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
+const BUSY_RESPONSE: &str = "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
 
 fn number(number: u64) -> String {
     number.to_string()
@@ -56,7 +56,7 @@ fn row(
 
 /// Returns the effect of exceeding capacity for which requests wait.
 fn wait(time: &str) -> String {
-    format!("after {time} {BUSY}")
+    format!("after {time} {BUSY_RESPONSE}")
 }
 
 /// Adds the section to the page.
@@ -78,12 +78,12 @@ fn rows() -> Vec<String> {
         row("Memory of bodies that arrive without a key, in addition to that, by address", limiter::stranger_body_shares(&sandbox), size, arriving, "host/http/src/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes"),
         row("Streams of events and of MCP announcements (twice `limits.in_flight`)", limiter::stream_shares(&limits), number, "of events: as requests; of MCP: `GET` gets 405 `HTTP_MethodNotAllowed`, and `subscriptions/listen` gets error -32601", "tests/e2e/shares.rs newcomer_calls_while_others_hold_all"),
         row("Executions (`sandbox.live`)", sandbox::call_shares(sandbox.live, sandbox.live_per_project()), number, wait(&time(QUEUE_TIMEOUT)), "tests/e2e/shares.rs newcomer_calls_while_others_hold_all"),
-        row("Memory of executions, their files, bodies and messages, of shell commands and of transfers (`sandbox.memory_mib`)", sandbox::memory_shares(sandbox.memory_bytes()), size, format!("memory does not grow, and a tool that cannot continue fails with `tool_memory_busy`; a new execution gets {BUSY}"), "tests/e2e/shares.rs scripts_leave_memory_to_other_projects"),
+        row("Memory of executions, their files, bodies and messages, of shell commands and of transfers (`sandbox.memory_mib`)", sandbox::memory_shares(sandbox.memory_bytes()), size, format!("memory does not grow, and a tool that cannot continue fails with `tool_memory_busy`; a new execution gets {BUSY_RESPONSE}"), "tests/e2e/shares.rs scripts_leave_memory_to_other_projects"),
         row("Uploads and downloads by links (a 32nd of `sandbox.live`)", files::transfer_shares(sandbox.transfers(), sandbox.transfers_per_project()), number, wait("30 s"), "tests/e2e/shares/transfers.rs newcomer_uploads_while_others_hold_all"),
         row("Large results of tools that are checked and stored", files::LARGE_RESULT_SHARES, number, format!("after {} the execution fails with `file_not_kept`", time(files::MAX_LARGE_RESULT_WAIT)), QUEUE_TEST),
         row("Pages of lists that are built", limiter::PAGE_SHARES, number, wait(&time(limiter::MAX_PAGE_WAIT)), QUEUE_TEST),
         row("Larger bodies that are parsed, checked or hashed", large_work::LARGE_BODY_SHARES, number, "further bodies wait", "host/app/src/core/large_work/tests.rs large_bodies_wait_for_their_project"),
-        row("Prompts (a 32nd of `sandbox.live`)", prompt::prompt_shares(sandbox.prompts(), sandbox.prompts_per_project()), number, BUSY, "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model"),
+        row("Prompts (a 32nd of `sandbox.live`)", prompt::prompt_shares(sandbox.prompts(), sandbox.prompts_per_project()), number, BUSY_RESPONSE, "tests/e2e/abuse/quotas.rs one_project_cannot_hold_the_whole_model"),
         row("Shell commands", workbench::COMMAND_SHARES, number, wait(&time(workbench::MAX_COMMAND_WAIT)), "tests/e2e/shares.rs newcomer_runs_shell_while_others_hold_all"),
         row("Lookups of host names, each on its own thread; of one registered domain as of one project", net::LOOKUP_SHARES, number, "further lookups wait", "host/net/src/lookup.rs newcomer_is_found_while_tenants_hold_all"),
         row("Host names that wait for a lookup; of one registered domain as of one project", net::WAITING_LOOKUP_SHARES, number, "the request fails with an error of kind `dns`", "host/net/src/lookup.rs newcomer_is_found_while_tenants_hold_all"),

@@ -10,7 +10,7 @@ use serde_json::Number;
 const MAX_SMALL_NUMBER_BYTES: usize = 300;
 
 /// Returns JSON with zeros in place of the numbers that are too large for a value, such as `1E400`, so
-/// that the rest of a text can be read that is passed on as it is written. The length stays the same.
+/// that the rest of the JSON can be read that is passed on as it is written. The length stays the same.
 /// Bytes that are not JSON stay so.
 #[must_use]
 pub fn without_large_numbers(json: Bytes) -> Bytes {

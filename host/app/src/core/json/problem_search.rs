@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     problem::Problem,
-    reader::{HOLE, Reader, is_hole},
+    reader::{HOLE_TEXT, Reader, is_hole},
 };
 use crate::core::spelling::shortened;
 
@@ -74,12 +74,12 @@ fn make_hole_in_object(members: &mut Map<String, Value>, path: &str, is_first: b
         Some((name, "")) if members.get(&name).is_some_and(is_hole) => {
             members.shift_remove(&name).is_some()
         }
-        Some((name, "")) => members.insert(name, HOLE.into()).is_some(),
+        Some((name, "")) => members.insert(name, HOLE_TEXT.into()).is_some(),
         Some((name, rest)) => members
             .get_mut(&name)
             .is_some_and(|inner| make_hole(inner, rest, is_first)),
         None if is_first && !path.is_empty() => {
-            members.insert(path.to_owned(), HOLE.into()).is_none()
+            members.insert(path.to_owned(), HOLE_TEXT.into()).is_none()
         }
         None => false,
     }
@@ -94,7 +94,7 @@ fn make_hole_in_list(elements: &mut [Value], path: &str, is_first: bool) -> Opti
         return Some(make_hole(element, rest, is_first));
     }
     let is_new = !is_hole(element);
-    *element = HOLE.into();
+    *element = HOLE_TEXT.into();
     Some(is_new)
 }
 

@@ -23,18 +23,18 @@ use super::problem::Problem;
 /// Name of the struct as which `serde_json` reads and writes a `RawValue`.
 pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 /// String that takes the position of a wrong value. JSON that is parsed strictly contains no NUL.
-pub(super) const HOLE: &str = "\0";
+pub(super) const HOLE_TEXT: &str = "\0";
 
 /// Returns true if a value takes the position of a wrong one.
 pub(super) fn is_hole(value: &Value) -> bool {
-    value.as_str() == Some(HOLE)
+    value.as_str() == Some(HOLE_TEXT)
 }
 
 /// A JSON value to be read.
 #[derive(Debug)]
 pub struct Reader {
     value: Value,
-    /// True if [`HOLE`] is read as a value of any type, and raw text as null. The result is then
+    /// True if [`HOLE_TEXT`] is read as a value of any type, and raw text as null. The result is then
     /// meaningless: only its problems count.
     has_holes: bool,
 }

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 /// so the range must not become narrower.
 const COMPRESSED_SIZES: RangeInclusive<usize> = (2 << 10)..=(512 << 10);
 /// The fastest level of `zlib-rs` whose codes follow from the content.
-const LEVEL: Compression = Compression::new(2);
+const DEFLATE_LEVEL: Compression = Compression::new(2);
 
 /// Compresses a value. Returns `None` if its size is not one of [`COMPRESSED_SIZES`], or it would
 /// not become smaller.
@@ -21,7 +21,7 @@ pub(super) fn compress(plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let mut compressed = Zeroizing::new(Vec::with_capacity(plain.len()));
     // Only the capacity is written to.
     let status =
-        Compress::new(LEVEL, false).compress_vec(plain, &mut compressed, FlushCompress::Finish);
+        Compress::new(DEFLATE_LEVEL, false).compress_vec(plain, &mut compressed, FlushCompress::Finish);
     matches!(status, Ok(Status::StreamEnd)).then_some(compressed)
 }
 

@@ -48,7 +48,7 @@ fn invalid_expression_is_refused_with_its_problem() {
         ("", None, "must be a cron expression"),
         ("* * * *", None, "5 fields"),
         ("0 * * * * *", None, "5 fields"),
-        ("60 * * * *", None, "60"),
+        ("60 * * * *", None, "out of bounds"),
         ("x * * * *", None, "illegal character"),
         ("0 0 31 2 *", None, "has no time"),
         ("* * * * *", None, "60 s apart"),
