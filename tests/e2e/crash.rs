@@ -339,8 +339,8 @@ fn word(state: State) -> &'static str {
 /// Returns the parameter that lists disabled records, too, where the list leaves them out.
 fn disabled_ones(kind: Kind) -> &'static str {
     match kind {
-        Kind::AuthConfig => "&show_disabled=true",
-        _ => "",
+        Kind::Config => "&show_disabled=true",
+        Kind::Account => "",
     }
 }
 
