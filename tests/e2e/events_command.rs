@@ -185,7 +185,7 @@ async fn refused_commands_name_the_remedy() {
     fails(&nowhere, "`toolhost serve`");
     subscribe(&host.as_project()).await;
     fails(&["show", "a/b"], "`toolhost events list`");
-    fails(&["show", "wd_unknown"], "wd_unknown");
+    fails(&["show", "wd_unknown"], "id of a delivery");
     fails(&["replay", "--since", "yesterday"], "ISO 8601");
     let nothing = host.setup().command(&["events", "replay"]);
     assert_eq!(nothing.code, Some(2), "{nothing:?}");

@@ -25,11 +25,9 @@ pub(crate) struct Update {
     /// 60 to 604800.
     signed_url_file_expiry_in_seconds: Option<f64>,
     oauth_callback_verifier_url: Option<String>,
-    /// No effect: pages have one theme.
     #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     theme: Option<IgnoredAny>,
-    /// No effect: this server does not offer billed accounts of its own.
     #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     enable_instant: Option<IgnoredAny>,
