@@ -48,8 +48,8 @@ async fn misspelled_restrictions_are_refused() {
         ["POST", trigger, { "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
         ["POST", trigger, { "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }, "action.connected_account", "connected_account_id"],
         ["POST", trigger, { "action": { "tool_slug": "A", "instead_of_webhooks": true } }, "action.instead_of_webhooks", "instead_of_webhook"],
-        ["POST", execute, { "connected_account": "ca_AAAAAAAAAAAA" }, "body: connected_account", "connected_account_id"],
-        ["POST", execute, { "userId": "amy" }, "body: userId", "user_id"],
+        ["POST", execute, { "connected_account": "ca_AAAAAAAAAAAA" }, "connected_account", "connected_account_id"],
+        ["POST", execute, { "userId": "amy" }, "userId", "user_id"],
         ["POST", "/tools/execute/proxy", { "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
         ["PATCH", "/org/project/config", { "require_mcp_api_kye": true }, "require_mcp_api_kye", "require_mcp_api_key"],
         ["PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", { "enabled_event": [] }, "enabled_event", "enabled_events"],
@@ -131,7 +131,7 @@ async fn misspelled_arguments_of_meta_tools_are_refused() {
         (
             "SERVICE_UPSERT_RECIPE",
             recipe,
-            "nearest known name is `input_schema`",
+            "did you mean `input_schema`?",
         ),
     ] {
         let refused = execute_meta(&project, &session, slug, arguments).await;

@@ -241,7 +241,7 @@ async fn warning_setting_refuses_what_may_restrict() {
     let host = host.start().await;
     let project = host.new_project().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
-    let harmless: serde_json::Map<_, _> = (0..10)
+    let harmless: serde_json::Map<_, _> = (0..=10)
         .map(|number| (format!("x{number}{number}"), json!(1)))
         .collect();
     for restriction in [

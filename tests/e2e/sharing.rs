@@ -161,7 +161,7 @@ async fn unknown_sharing_settings_are_refused() {
     for experimental in [unknown, lists] {
         let refused = made(&project, experimental).await.expect(400);
         let problems = refused.problems();
-        assert!(problems[0].contains("`zzzzzzzz` is not"), "{problems:?}");
+        assert!(problems[0].contains("zzzzzzzz: is unknown"), "{problems:?}");
     }
     let config = given::auth_config(&project).await;
     let mut body = given::account(&config, "amy", SHARED_KEY);
