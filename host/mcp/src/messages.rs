@@ -3,7 +3,12 @@
 //! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
 //! gets only what was checked here. Its errors in plain text become errors of JSON-RPC ([`in_json`]).
 
-use app::core::json::{self, Reader};
+use std::collections::BTreeMap;
+
+use app::core::{
+    json::{self, Reader},
+    spelling::{is_meant_as, shortened},
+};
 use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -15,13 +20,27 @@ use rmcp::model::{
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestId,
     SubscriptionsListenRequestParams,
 };
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{json, value::RawValue};
 
 use super::accepted::is_json;
 
 /// Maximum messages of a batch.
 pub const MAX_BATCH_MESSAGES: usize = 20;
+/// Members of the parameters of methods with arguments. Those of extensions are ignored.
+const CALL_MEMBERS: [&str; 6] = [
+    "_meta",
+    "arguments",
+    "inputResponses",
+    "name",
+    "requestState",
+    "task",
+];
+/// Path to the parameters in errors.
+const PARAMS_PATH: &str = "params";
 
 /// Error for a request, or a part of its body, that is not executed.
 #[derive(Debug)]
@@ -227,10 +246,12 @@ fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), Stri
     match method {
         "initialize" => read::<InitializeRequestParams>(params),
         "tools/call" => {
+            check_member_names(params)?;
             check_arguments(params)?;
             read::<CallToolRequestParams>(params)
         }
         "prompts/get" => {
+            check_member_names(params)?;
             check_arguments(params)?;
             read::<GetPromptRequestParams>(params)
         }
@@ -239,6 +260,25 @@ fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), Stri
         "tools/list" | "prompts/list" | "resources/list" => read::<PaginatedRequestParams>(params),
         _ => Ok(()),
     }
+}
+
+/// Refuses misspelled members, because a call without them could have another effect.
+fn check_member_names(params: &str) -> Result<(), String> {
+    let members: BTreeMap<String, IgnoredAny> =
+        serde_json::from_str(params).map_err(|cause| cause.to_string())?;
+    for name in members.keys().map(String::as_str) {
+        if CALL_MEMBERS.contains(&name) {
+            continue;
+        }
+        let mut known = CALL_MEMBERS.into_iter();
+        if let Some(nearest) = known.find(|known| is_meant_as(name, known)) {
+            let name = shortened(name);
+            return Err(format!(
+                "{PARAMS_PATH}.{name}: is unknown; the nearest known name is `{nearest}`"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the parameter that models write, and often as a string.
@@ -264,7 +304,6 @@ fn check_arguments(params: &str) -> Result<(), String> {
 }
 
 fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
-    const PARAMS_PATH: &str = "params";
     if serde_json::from_str::<T>(params).is_ok() {
         return Ok(());
     }
@@ -349,6 +388,12 @@ mod tests {
                 seven.clone(),
                 params,
                 "not a list",
+            ),
+            (
+                call(r#"{"name":"A","argumnts":{}}"#),
+                seven.clone(),
+                params,
+                "params.argumnts: is unknown; the nearest known name is `arguments`",
             ),
             (
                 request(r#""method":"tools/list","params":{"cursor":1}"#),
