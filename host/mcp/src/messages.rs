@@ -39,6 +39,8 @@ const CALL_MEMBERS: [&str; 6] = [
     "requestState",
     "task",
 ];
+/// Start of the text of `rmcp` about an unknown version of the protocol, before the version.
+const UNSUPPORTED_VERSION: &str = "Bad Request: Unsupported MCP-Protocol-Version";
 /// Path to the parameters in errors.
 const PARAMS_PATH: &str = "params";
 
@@ -143,6 +145,11 @@ pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
     let body = body.map(|body| body.to_bytes()).unwrap_or_default();
     let text = String::from_utf8_lossy(&body);
     let (status, problem) = match status {
+        // The value of the header is not repeated.
+        StatusCode::BAD_REQUEST if text.starts_with(UNSUPPORTED_VERSION) => (
+            status,
+            format!("{UNSUPPORTED_VERSION}: {}", versions_note()),
+        ),
         // The version of the protocol is the only header that was not checked before.
         StatusCode::BAD_REQUEST => (status, format!("{text}: {}", versions_note())),
         // The message is of no known form: its media type was checked before.
@@ -308,7 +315,8 @@ fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
         return Ok(());
     }
     // Read again for an error that names the path and repeats no value.
-    let value = json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS_PATH}: {cause}"))?;
+    let value =
+        json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS_PATH}: {cause}"))?;
     Err(match T::deserialize(Reader::new(value)) {
         Ok(_) => format!("{PARAMS_PATH}: has another form than the method expects"),
         Err(problem) => problem.inside(PARAMS_PATH).line(PARAMS_PATH),
