@@ -118,7 +118,27 @@ async fn unfit_headers_get_the_errors_of_json_rpc() {
         );
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(advice), "{headers:?}: {message}");
+        assert!(!message.contains("2020-01-01"), "{message}");
     }
+}
+
+#[tokio::test]
+async fn unknown_method_is_answered_with_known_ones() {
+    let project = Host::shared().await.new_project().await;
+    let (url, _) = echo(&project).await;
+    let body = message(7, "tools/unknown", json!({}))
+        .to_string()
+        .into_bytes();
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", BOTH_MEDIA_TYPES),
+    ];
+    let answer = project.exchange(Method::POST, &url, &headers, body).await;
+    let error = &parsed(&answer)["error"];
+    let message = error["message"].as_str().unwrap();
+    assert_eq!(error["code"], -32601, "{message}");
+    assert!(message.contains("tools/call"), "{message}");
+    assert!(!message.contains("tools/unknown"), "{message}");
 }
 
 #[tokio::test]

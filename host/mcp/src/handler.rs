@@ -6,12 +6,13 @@ use app::agents::SessionCaller;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, ConstString, GetPromptRequestMethod,
-        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod,
-        ListPromptsResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        ServerNotification, SubscriptionFilter, ToolListChangedNotification,
+        CallToolRequestParams, CallToolResponse, ConstString, CustomRequest, CustomResult,
+        ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
+        Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
+        ToolListChangedNotification,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -25,6 +26,12 @@ use super::{
     prompts, resources,
     results::Answer,
 };
+
+/// Methods of all endpoints.
+const METHODS: &str =
+    "initialize, ping, server/discover, subscriptions/listen, tools/list, tools/call";
+/// Further methods of the endpoint of a session.
+const SESSION_METHODS: &str = "prompts/list, prompts/get, resources/list, resources/read";
 
 impl Endpoint {
     /// Returns the caller of a session, which alone has prompts and resources.
@@ -140,6 +147,20 @@ impl ServerHandler for Endpoint {
             _ => internal(cause),
         });
         Ok(found?.into())
+    }
+
+    /// Refuses a method without repeating its name, which has any length.
+    async fn on_custom_request(
+        &self,
+        _: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let known = match self.caller {
+            Caller::Server(_) => METHODS.to_owned(),
+            Caller::Session(_) => format!("{METHODS}, {SESSION_METHODS}"),
+        };
+        let problem = format!("unknown method: this server knows {known}");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))
     }
 
     async fn call_tool(

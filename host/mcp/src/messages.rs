@@ -3,7 +3,12 @@
 //! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
 //! gets only what was checked here. Its errors in plain text become errors of JSON-RPC ([`in_json`]).
 
-use app::core::json::{self, Reader};
+use std::collections::BTreeMap;
+
+use app::core::{
+    json::{self, Reader},
+    spelling::{is_meant_as, shortened},
+};
 use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -15,13 +20,29 @@ use rmcp::model::{
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestId,
     SubscriptionsListenRequestParams,
 };
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{json, value::RawValue};
 
 use super::accepted::is_json;
 
 /// Maximum messages of a batch.
 pub const MAX_BATCH_MESSAGES: usize = 20;
+/// Members of the parameters of methods with arguments. Those of extensions are ignored.
+const CALL_MEMBERS: [&str; 6] = [
+    "_meta",
+    "arguments",
+    "inputResponses",
+    "name",
+    "requestState",
+    "task",
+];
+/// Start of the text of `rmcp` about an unknown version of the protocol, before the version.
+const UNSUPPORTED_VERSION: &str = "Bad Request: Unsupported MCP-Protocol-Version";
+/// Path to the parameters in errors.
+const PARAMS_PATH: &str = "params";
 
 /// Error for a request, or a part of its body, that is not executed.
 #[derive(Debug)]
@@ -124,6 +145,11 @@ pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
     let body = body.map(|body| body.to_bytes()).unwrap_or_default();
     let text = String::from_utf8_lossy(&body);
     let (status, problem) = match status {
+        // The value of the header is not repeated.
+        StatusCode::BAD_REQUEST if text.starts_with(UNSUPPORTED_VERSION) => (
+            status,
+            format!("{UNSUPPORTED_VERSION}: {}", versions_note()),
+        ),
         // The version of the protocol is the only header that was not checked before.
         StatusCode::BAD_REQUEST => (status, format!("{text}: {}", versions_note())),
         // The message is of no known form: its media type was checked before.
@@ -227,10 +253,12 @@ fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), Stri
     match method {
         "initialize" => read::<InitializeRequestParams>(params),
         "tools/call" => {
+            check_member_names(params)?;
             check_arguments(params)?;
             read::<CallToolRequestParams>(params)
         }
         "prompts/get" => {
+            check_member_names(params)?;
             check_arguments(params)?;
             read::<GetPromptRequestParams>(params)
         }
@@ -239,6 +267,25 @@ fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), Stri
         "tools/list" | "prompts/list" | "resources/list" => read::<PaginatedRequestParams>(params),
         _ => Ok(()),
     }
+}
+
+/// Refuses misspelled members, because a call without them could have another effect.
+fn check_member_names(params: &str) -> Result<(), String> {
+    let members: BTreeMap<String, IgnoredAny> =
+        serde_json::from_str(params).map_err(|cause| cause.to_string())?;
+    for name in members.keys().map(String::as_str) {
+        if CALL_MEMBERS.contains(&name) {
+            continue;
+        }
+        let mut known = CALL_MEMBERS.into_iter();
+        if let Some(nearest) = known.find(|known| is_meant_as(name, known)) {
+            let name = shortened(name);
+            return Err(format!(
+                "{PARAMS_PATH}.{name}: is unknown; the nearest known name is `{nearest}`"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the parameter that models write, and often as a string.
@@ -264,12 +311,12 @@ fn check_arguments(params: &str) -> Result<(), String> {
 }
 
 fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
-    const PARAMS_PATH: &str = "params";
     if serde_json::from_str::<T>(params).is_ok() {
         return Ok(());
     }
     // Read again for an error that names the path and repeats no value.
-    let value = json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS_PATH}: {cause}"))?;
+    let value =
+        json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS_PATH}: {cause}"))?;
     Err(match T::deserialize(Reader::new(value)) {
         Ok(_) => format!("{PARAMS_PATH}: has another form than the method expects"),
         Err(problem) => problem.inside(PARAMS_PATH).line(PARAMS_PATH),
@@ -349,6 +396,12 @@ mod tests {
                 seven.clone(),
                 params,
                 "not a list",
+            ),
+            (
+                call(r#"{"name":"A","argumnts":{}}"#),
+                seven.clone(),
+                params,
+                "params.argumnts: is unknown; the nearest known name is `arguments`",
             ),
             (
                 request(r#""method":"tools/list","params":{"cursor":1}"#),

@@ -2,9 +2,10 @@
 //!
 //! A request passes these steps in order: the rules of the contract and the egress rules of the
 //! call (`rules`), the guard against private networks (`net`), the credential (`credential`), the
-//! limits on size, number and time (`outgoing`), and the redaction of the response (`redaction`).
+//! limits on size, number and time (`outgoing`), and the redaction of the response (`redaction`, `body`).
 //! `exchange` performs them in sequence. A refusal is a value, and nothing was sent.
 
+mod body;
 mod credential;
 mod exchange;
 mod outgoing;

@@ -1,7 +1,7 @@
 //! Conversion of a response for the guest: text is decoded, and the secrets that the request carried are
-//! removed. Text is decoded first, because secrets are not found in other charsets.
+//! removed.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use net::{
@@ -11,13 +11,19 @@ use net::{
 };
 use percent_encoding::percent_decode_str;
 
-use super::{HttpResult, credential, error, exchange::Received, outgoing::Outgoing};
+use super::{
+    HttpResult,
+    body::{NO_MEMORY, ReceivedBody},
+    credential, error,
+    exchange::Received,
+    outgoing::Outgoing,
+};
 use crate::{
     Credential, MAX_SECRET_BYTES, MAX_SECRETS,
     contract::v1::http::{Error, Response},
     files::Files,
-    redact::{self, Redactor},
-    schedule::{limiter::Reservation, scheduler::AbortOnDrop},
+    redact::Redactor,
+    schedule::scheduler::AbortOnDrop,
 };
 
 /// Maximum size of a response to search for secrets on the caller's thread, in bytes.
@@ -27,11 +33,8 @@ const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
 /// Content encodings that change no byte. Some providers wrongly name a charset, `none`, or nothing.
 const PLAIN_ENCODINGS: [&str; 4] = ["identity", "none", "utf-8", ""];
 /// Error for the guest when a response is withheld.
-const RESPONSE_WITHHELD: &str =
-    "the response is withheld: searching it for secrets takes too many steps";
 const ENCODING_WITHHELD: &str =
     "the response is withheld: its content encoding cannot be searched for secrets";
-const NO_MEMORY: &str = "this server has no memory left to decode the response or to remove secrets from it; try again later";
 /// Maximum number of secrets of one call, including those of a refreshed credential and their
 /// encoded forms.
 const MAX_CALL_SECRETS: usize = 4 * MAX_SECRETS;
@@ -111,12 +114,15 @@ impl Outgoing {
         }
         let decodes =
             !is_encoded && (!into_blob || answer.body.len() <= self.max_decoded_file_bytes);
-        let body = Body {
+        let is_long = answer.body.len() >= MAX_INLINE_SEARCH_BYTES;
+        let body = ReceivedBody {
             media_type: decodes.then(|| text::media_type(&answer.headers).to_owned()),
             bytes: std::mem::take(&mut answer.body),
             memory: memory.clone(),
+            redactor: redactor.clone(),
+            cpu_permits: is_long.then(|| self.cpu_permits.clone()),
         };
-        let (body, media_type) = self.to_guest_body(&redactor, body).await?;
+        let (body, media_type) = self.to_guest_body(body).await?;
         if let Some(media_type) = media_type.and_then(|text| HeaderValue::try_from(text).ok()) {
             answer.headers.insert(CONTENT_TYPE, media_type);
         }
@@ -154,30 +160,11 @@ impl Outgoing {
     /// Decodes and redacts a body. This is done on the guest threads for a large body, within the permits of
     /// its tenant, so that it does not block other calls. It ends with the request. Returns also the new media
     /// type of text that was in another charset.
-    async fn to_guest_body(
-        &self,
-        redactor: &Arc<Redactor>,
-        body: Body,
-    ) -> Result<(Bytes, Option<String>), Error> {
-        let result = if body.bytes.len() < MAX_INLINE_SEARCH_BYTES {
-            body.decode().and_then(|(bytes, media_type)| {
-                let ranges = redactor.find(&bytes).map_err(|_| RESPONSE_WITHHELD)?;
-                Ok((without_secrets(bytes, &ranges, &body.memory)?, media_type))
-            })
+    async fn to_guest_body(&self, body: ReceivedBody) -> Result<(Bytes, Option<String>), Error> {
+        let result = if body.cpu_permits.is_none() {
+            body.convert().await
         } else {
-            let redactor = redactor.clone();
-            let cpu_permits = self.cpu_permits.clone();
-            let search = async move {
-                let permit = cpu_permits.acquire().await;
-                let (bytes, media_type) = body.decode()?;
-                drop(permit);
-                let ranges = redactor
-                    .find_in_turns(&bytes, &cpu_permits)
-                    .await
-                    .map_err(|_| RESPONSE_WITHHELD)?;
-                Ok((without_secrets(bytes, &ranges, &body.memory)?, media_type))
-            };
-            let mut task = AbortOnDrop(self.threads.spawn(search));
+            let mut task = AbortOnDrop(self.threads.spawn(body.convert()));
             (&mut task.0)
                 .await
                 .unwrap_or(Err("the response could not be searched for secrets"))
@@ -195,29 +182,6 @@ impl Outgoing {
     }
 }
 
-/// Body on its way to the guest.
-struct Body {
-    bytes: Bytes,
-    /// Media type of a body to decode if it is text; `None` for a body that stays as it is.
-    media_type: Option<String>,
-    memory: Arc<Reservation>,
-}
-
-impl Body {
-    /// Returns the body, in UTF-8 and in memory reserved for it if it is text, and its media type if decoding
-    /// has changed it.
-    fn decode(&self) -> Result<(Bytes, Option<String>), &'static str> {
-        let bytes = self.bytes.clone();
-        let Some(media_type) = &self.media_type else {
-            return Ok((bytes, None));
-        };
-        let (decoded, media_type) = text::decode_body(media_type, bytes);
-        let added = decoded.len().saturating_sub(self.bytes.len());
-        let fits = self.memory.try_grow(added as u64);
-        fits.map(|()| (decoded, media_type)).map_err(|_| NO_MEMORY)
-    }
-}
-
 /// Returns the name that a provider gives to a file, or else the end of its URL.
 fn file_name(answer: &net::Response) -> String {
     let disposition = answer.headers.get(CONTENT_DISPOSITION);
@@ -229,20 +193,6 @@ fn file_name(answer: &net::Response) -> String {
         let name = percent_decode_str(last.unwrap_or_default()).decode_utf8_lossy();
         manifest::disposition::base_name(&name).unwrap_or_default()
     })
-}
-
-/// Returns a body without the given places, in memory reserved from `memory`.
-fn without_secrets(
-    body: Bytes,
-    ranges: &[Range<usize>],
-    memory: &Reservation,
-) -> Result<Bytes, &'static str> {
-    if ranges.is_empty() {
-        return Ok(body);
-    }
-    let fits = memory.try_grow((body.len() + ranges.len() * redact::REDACTED_TEXT.len()) as u64);
-    fits.map(|()| redact::replace_ranges(&body, ranges).into_owned().into())
-        .map_err(|_| NO_MEMORY)
 }
 
 /// Returns true if a body has an encoding that was not undone when it was received.
