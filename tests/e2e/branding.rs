@@ -96,6 +96,21 @@ async fn operator_word_can_change_without_data_loss() {
 }
 
 #[tokio::test]
+async fn errors_name_meta_tools_by_operator_word() {
+    let host = Setup::new().with("operator_word", "acme").start().await;
+    let project = host.as_project();
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let search = json!({ "slug": "ACME_SEARCH_TOOLS", "arguments": {} });
+    let meta = format!("{SESSION_PATH}/{session}/execute_meta");
+    let refused = project.post(&meta, &search).await.expect(400);
+    assert!(
+        refused.text.contains("schema of ACME_SEARCH_TOOLS"),
+        "{}",
+        refused.text
+    );
+}
+
+#[tokio::test]
 async fn meta_tool_logs_are_found_by_operator_word() {
     let host = Setup::new().with("operator_word", "acme").start().await;
     let project = host.as_project();

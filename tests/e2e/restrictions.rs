@@ -49,6 +49,7 @@ async fn misspelled_restrictions_are_refused() {
         ["POST", trigger, { "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }, "action.connected_account", "connected_account_id"],
         ["POST", trigger, { "action": { "tool_slug": "A", "instead_of_webhooks": true } }, "action.instead_of_webhooks", "instead_of_webhook"],
         ["POST", execute, { "connected_account": "ca_AAAAAAAAAAAA" }, "connected_account", "connected_account_id"],
+        ["POST", execute, { "argumnets": { "any": 1 } }, "argumnets", "arguments"],
         ["POST", execute, { "userId": "amy" }, "userId", "user_id"],
         ["POST", "/tools/execute/proxy", { "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
         ["PATCH", "/org/project/config", { "require_mcp_api_kye": true }, "require_mcp_api_kye", "require_mcp_api_key"],

@@ -146,6 +146,10 @@ async fn unusable_configurations_are_refused() {
         let (code, slug) = error(&refused);
         assert_eq!(json!([code, slug, case[2]]), *case, "{refused:#?}");
     }
+    for path in [SESSION_PATH, "/labs/tool_router/session"] {
+        let refused = project.post(path, &json!({})).await.expect(400);
+        assert_eq!(refused.problems(), ["user_id: is required"], "{path}");
+    }
     let misspelled = json!({ "user_id": "amy", "toolkits": { "allow": [toolkit] } });
     project.post(SESSION_PATH, &misspelled).await.expect(400);
     for permissions in [

@@ -31,7 +31,6 @@ async fn unknown_names_are_ignored_with_a_warning() {
         ["GET", "/toolkits?limit=null", null, []],
         ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "callbackUrl": "https://a.example" }, ["unknown body member `callbackUrl` is ignored; the nearest known name is `callback_url`"]],
         ["POST", "/auth_configs", { "toolkit": { "slug": toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" } }, ["unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`"]],
-        ["POST", execute, { "argument": 1, "arguments": { "any": 1 }, "version": "latest" }, ["unknown body member `argument` is ignored; the nearest known name is `arguments`"]],
         ["POST", execute, { "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" }, []],
     ]);
     for request in requests.as_array().unwrap() {

@@ -1,6 +1,7 @@
 //! Facts about the request being answered, which errors, limits and the log need wherever it is.
 
 use std::{
+    borrow::Cow,
     net::IpAddr,
     sync::{Arc, OnceLock},
 };
@@ -24,6 +25,16 @@ tokio::task_local! {
     /// The request being answered. Set once around the whole request, so that an error envelope can
     /// contain its request id. Tasks to which the request is handed over share it.
     pub static CURRENT_REQUEST: Arc<RequestContext>;
+}
+
+/// Returns a message of the current request in which the slugs of meta tools have this installation's
+/// word.
+pub fn rename_slugs(message: &str) -> Cow<'_, str> {
+    let renamed = CURRENT_REQUEST.try_with(|request| {
+        let branding = request.branding.as_ref()?;
+        Some(branding.rename_slugs(message))
+    });
+    renamed.ok().flatten().unwrap_or(Cow::Borrowed(message))
 }
 
 /// Facts about the request being answered.

@@ -1,5 +1,7 @@
 //! The envelope of every error. An error is logged in this module and nowhere else.
 
+use std::borrow::Cow;
+
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -8,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    context::request_id,
+    context::{rename_slugs, request_id},
     error::{ApiError, status},
     reply::json,
 };
@@ -69,21 +71,26 @@ impl IntoResponse for ApiError {
         log(status, &request_id, slug, &message);
         // Details of an internal error could disclose more than they help.
         let message = if status == 500 {
-            "internal error"
+            Cow::Borrowed("internal error")
         } else {
-            &message
+            rename_slugs(&message)
         };
+        let hint = rename_slugs(hint);
+        let errors: Vec<_> = errors
+            .iter()
+            .map(|line| rename_slugs(line).into_owned())
+            .collect();
         let detail = RefusalDetail {
-            message,
+            message: &message,
             code,
             slug,
             status,
             request_id,
-            suggested_fix: hint,
-            errors,
+            suggested_fix: &hint,
+            errors: &errors,
         };
         let envelope = Refusal {
-            message: (status == 429).then_some(message),
+            message: (status == 429).then_some(&*message),
             error: detail,
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

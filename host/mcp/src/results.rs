@@ -12,7 +12,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use app::{Error, catalog::ResolvedTool, core::visible::visible, files, runs::Execution};
 use bytes::Bytes;
-use http::reply::RawJson;
+use http::{context::rename_slugs, reply::RawJson};
 use rmcp::model::{
     CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject, MetaObject,
     Resource, TextContent,
@@ -164,7 +164,7 @@ pub(super) fn refused(cause: &Error) -> Outcome {
     let problems = cause.problems().iter().skip(1);
     let problems: String = problems.map(|line| format!("\n{line}")).collect();
     let message = format!("{cause}{problems}\n{}", cause.info().hint);
-    Outcome::Own(Err(message))
+    Outcome::Own(Err(rename_slugs(&message).into_owned()))
 }
 
 /// An outcome as MCP clients see it.

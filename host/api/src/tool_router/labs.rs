@@ -1,11 +1,14 @@
 //! The first form of sessions, which older clients create.
 
-use app::agents::{Config, Filter, ManageConnections, sessions};
-use http::{ApiResult, Created, IN_TABLE, Json, ProjectKey, errors};
+use app::{
+    agents::{Config, Filter, ManageConnections, sessions},
+    core::ids::AuthConfigId,
+};
+use http::{ApiResult, Created, IN_TABLE, Json, ProjectKey};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use app::{accounts::parse_user_id, core::ids::AuthConfigId};
+use super::requests::session_user;
 
 /// A session to create.
 #[derive(Deserialize, ToSchema)]
@@ -43,13 +46,10 @@ impl TryFrom<LabsBody> for Config {
     type Error = http::ApiError;
 
     fn try_from(body: LabsBody) -> ApiResult<Self> {
-        if body.user_id.trim().is_empty() || body.user_id.contains('\0') {
-            return Err(errors::session_invalid("user_id: must be a string").into());
-        }
         let has_toolkits = body.config.toolkits.is_some();
         let toolkits = body.config.toolkits.unwrap_or_default();
         let mut config = Self {
-            user_id: parse_user_id(Some(&body.user_id))?,
+            user_id: session_user(&body.user_id)?,
             manage_connections: ManageConnections {
                 enabled: body.config.manually_manage_connections != Some(true),
                 ..ManageConnections::default()

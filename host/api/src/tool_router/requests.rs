@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use app::agents::Config;
+use app::{accounts::parse_user_id, agents::Config};
 use http::{
     ApiResult, errors,
     members::present,
@@ -266,12 +266,8 @@ impl CreateBody {
             custom_toolkits: experiment.custom_toolkits,
             custom_tools: experiment.custom_tools,
         }))?;
-        let user = self.user_id.take().unwrap_or_default().trim().to_owned();
-        if user.is_empty() || user.contains('\0') {
-            return Err(errors::session_invalid("user_id: must be a string").into());
-        }
         let mut config = Config {
-            user_id: app::accounts::parse_user_id(Some(&user))?,
+            user_id: session_user(self.user_id.as_deref().unwrap_or_default())?,
             restrict_egress: experiment.restrict_egress_to_service.unwrap_or(false),
             ..Config::default()
         };
@@ -279,6 +275,18 @@ impl CreateBody {
             .apply(&mut config)?;
         Ok((config, inline))
     }
+}
+
+/// Returns the user of a new session.
+pub(super) fn session_user(sent: &str) -> ApiResult<String> {
+    if sent.trim().is_empty() {
+        return Err(errors::session_invalid("user_id: is required").into());
+    }
+    if sent.contains('\0') {
+        let problem = "user_id: must not contain the character U+0000";
+        return Err(errors::session_invalid(problem).into());
+    }
+    Ok(parse_user_id(Some(sent))?)
 }
 
 /// Filters of the toolkits of a session.

@@ -18,7 +18,7 @@ crate::error_table! { pub table:
     /// active, or is empty.
     NO_ACTIVE_CONNECTION = no_active_connection(user: impl Display, toolkit: impl Display, note: &str): Invalid, 4302, "ToolRouterV2_NoActiveConnection",
         "user `{user}` has no active connection to toolkit {toolkit} that the session may use{note}",
-        "connect an account with the operation `link` of the session, or with the meta tool MANAGE_CONNECTIONS";
+        "connect an account with the operation `link` of the session, or with the meta tool SERVICE_MANAGE_CONNECTIONS";
     /// The session names toolkits that do not exist.
     INVALID_TOOLKIT_SLUGS = invalid_toolkit_slugs(slugs: impl Display): Invalid, 4305, "ToolRouterV2_InvalidToolkitSlugs",
         "these toolkits do not exist: {slugs}",
@@ -112,11 +112,11 @@ crate::error_table! { pub table:
     /// The recipe does not exist for the user of the session.
     RECIPE_NOT_FOUND = recipe_not_found(slug: impl Display): NotFound, 4351, "ToolRouterV2_RecipeNotFound",
         "the user has no recipe {slug}",
-        "list the recipes with the meta tool GET_RECIPE, or store one with UPSERT_RECIPE";
+        "list the recipes with the meta tool SERVICE_GET_RECIPE, or store one with SERVICE_UPSERT_RECIPE";
     /// The arguments of a recipe do not match its input schema.
     RECIPE_INPUT_INVALID = recipe_input_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4352, "ToolRouterV2_RecipeInputInvalid",
         "the arguments do not match the input schema of recipe {slug}",
-        "correct the problems that the error lists; the meta tool GET_RECIPE shows the schema", with_problems(problems);
+        "correct the problems that the error lists; the meta tool SERVICE_GET_RECIPE shows the schema", with_problems(problems);
     /// The run of a recipe does not exist for the user of the session.
     RECIPE_RUN_NOT_FOUND = recipe_run_not_found(id: impl Display): NotFound, 4353, "ToolRouterV2_RecipeRunNotFound",
         "the user has no run {id} of a recipe, or it is older than a day",
@@ -124,7 +124,7 @@ crate::error_table! { pub table:
     /// The user has too many recipes.
     TOO_MANY_RECIPES = too_many_recipes(most: u64): Unprocessable, 4354, "ToolRouterV2_TooManyRecipes",
         "the user has {most} recipes, which is the most",
-        "delete recipes with the meta tool UPSERT_RECIPE and `delete`";
+        "delete recipes with the meta tool SERVICE_UPSERT_RECIPE and `delete`";
     /// The project has too many recipes that run.
     TOO_MANY_RECIPE_RUNS = too_many_recipe_runs(most: u64): LimitReached, 4355, "ToolRouterV2_TooManyRecipeRuns",
         "{most} recipes of the project are running, which is the most",

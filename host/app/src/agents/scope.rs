@@ -241,7 +241,7 @@ pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(errors::tool_not_permitted("PROXY_EXECUTE", reason))
+    Err(errors::tool_not_permitted("SERVICE_PROXY_EXECUTE", reason))
 }
 
 #[cfg(test)]

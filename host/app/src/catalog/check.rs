@@ -34,6 +34,8 @@ use crate::{
 
 /// Maximum number of lines that describe the problems of one value.
 const MAX_LINES: usize = 100;
+/// Maximum number of allowed values that one line lists.
+const MAX_LISTED_OPTIONS: usize = 20;
 /// Number of steps that a validation may take, in addition to those for the size of the value.
 pub const MAX_STEPS: u64 = 1_000_000;
 /// Number of additional steps for each byte of the value.
@@ -177,7 +179,7 @@ impl Check {
     }
 
     /// Validates a value of a caller, which is parsed strictly. Returns the names that the schema does
-    /// not describe, or one line per problem.
+    /// not describe, or one line per problem, those of misspelled names first.
     fn validate(&self, bytes: &[u8]) -> std::result::Result<Vec<UnknownName>, Vec<String>> {
         let arena = Bump::new();
         let value = Tree::parse(bytes, &arena, Rules::Strict)
@@ -185,10 +187,13 @@ impl Check {
         match self {
             Self::Full(full) => {
                 let problems = full.problems(&value, bytes.len());
+                let unknown = full.unknown_names(&value);
                 if problems.is_empty() {
-                    return Ok(full.unknown_names(&value));
+                    return Ok(unknown);
                 }
-                Err(problems)
+                let mut lines = misspellings(&unknown);
+                lines.extend(problems);
+                Err(lines)
             }
             Self::AnyObject if !matches!(value, Tree::Object(_)) => {
                 Err(vec![NOT_AN_OBJECT.to_owned()])
@@ -314,14 +319,11 @@ impl Full {
             let at = value.pointer(error.instance_path().as_str());
             !at.is_some_and(is_unknown) || concerns_names(error.kind())
         });
-        let mut lines: Vec<_> = known
-            .take(MAX_LINES)
-            .map(|error| problem_line(&error))
-            .collect();
+        let mut lines = misspellings(&self.unknown_names(&tree));
+        lines.extend(known.take(MAX_LINES).map(|error| problem_line(&error)));
         if budget.is_spent() {
             return vec![TOO_MANY_STEPS.to_owned()];
         }
-        lines.extend(misspellings(&self.unknown_names(&tree)));
         lines
     }
 
@@ -502,10 +504,25 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
         ValidationErrorKind::Type { kind } => {
             write!(line, "expected {}, got {found}", expected_words(kind))
         }
+        ValidationErrorKind::Enum { options } => write_options(line, options),
         ValidationErrorKind::PropertyNames { error } => {
             write!(line, "{}", error.masked_with("the name of a property"))
         }
         _ => write!(line, "{}", error.masked_with(found)),
+    }
+}
+
+/// Writes the values that a schema allows. They may be large, so none is copied before it is cut.
+fn write_options(line: &mut Line, options: &Value) -> fmt::Result {
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut separator = "expected one of ";
+    for option in options.iter().take(MAX_LISTED_OPTIONS) {
+        write!(line, "{separator}{option}")?;
+        separator = ", ";
+    }
+    match options.len().saturating_sub(MAX_LISTED_OPTIONS) {
+        0 => Ok(()),
+        more => write!(line, " and {more} more"),
     }
 }
 

@@ -19,7 +19,7 @@ crate::error_table! { pub table:
         "retry after a few seconds; `/health/ready` answers 200 once all are published", with_retry_after(PUBLICATION_WAIT);
     /// The version does not exist for this toolkit.
     VERSION_NOT_FOUND = version_not_found(slug: impl Display, version: impl Display): NotFound, 2506, "Toolkit_VersionNotFound",
-        "version {version} of toolkit {slug} not found",
+        "toolkit {slug} does not have {version}",
         "read the toolkit to see its `available_versions`";
     /// The tool does not exist in the requested version. The text `in_version` is empty if no version
     /// was requested, and `similar` if no tool has a similar slug.
@@ -33,7 +33,7 @@ crate::error_table! { pub table:
     /// The trigger type does not exist in the requested version. The text `similar` is empty if no
     /// trigger type has a similar slug.
     TRIGGER_TYPE_NOT_FOUND = trigger_type_not_found(slug: impl Display, version: impl Display, similar: &str): NotFound, 2901, "TriggerType_NotFound",
-        "trigger type {slug} not found in version {version}{similar}",
+        "trigger type {slug} not found in {version}{similar}",
         "list the trigger types to see their slugs and versions";
     /// The arguments do not match the tool's schema.
     ARGUMENTS_INVALID = arguments_invalid(tool: impl Display, problems: impl Into<Problems>): Invalid, 1820, "ActionExecute_ArgumentsInvalid",

@@ -27,7 +27,9 @@ use self::{
     checks::{check_schemas, check_tool_names, identity_problems},
     stored::{MAX_CLOCK_SKEW_MS, Stored, id, read_since, release},
 };
-use super::{Catalog, Release, Snapshot, changes, compressed::Compressed};
+use super::{
+    Catalog, Release, Snapshot, changes, compressed::Compressed, versions::described_version,
+};
 use crate::{
     App, Error, Result,
     catalog::errors,
@@ -166,7 +168,7 @@ async fn set_deprecated(
     let toolkit = slug.to_ascii_lowercase();
     let mut record = stored::find(app, &toolkit, version)
         .await?
-        .ok_or_else(|| errors::version_not_found(truncate(slug), truncate(version)))?;
+        .ok_or_else(|| errors::version_not_found(truncate(slug), described_version(version)))?;
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);

@@ -7,7 +7,7 @@ use store::Time;
 
 use super::{
     LATEST, Release, ResolvedTool, Snapshot, Toolkit, errors,
-    versions::{Unresolved, resolve},
+    versions::{Unresolved, described_version, resolve},
 };
 use crate::{Error, Result, core::truncate};
 
@@ -52,7 +52,7 @@ impl Snapshot {
     fn unknown_tool(&self, slug: &str, version: &str) -> Error {
         let in_version = match version {
             "" => String::new(),
-            version => format!(" in version {}", truncate(version)),
+            version => format!(" in {}", described_version(version)),
         };
         self.missing([slug], || {
             errors::tool_not_found(truncate(slug), &in_version, &self.similar_tool(slug))
@@ -170,7 +170,7 @@ impl Snapshot {
             // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
             Err(Unresolved::Unknown) => Err(self.missing([slug], || {
-                errors::version_not_found(truncate(slug), truncate(version))
+                errors::version_not_found(truncate(slug), described_version(version))
             })),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Release, ResolvedTrigger, Snapshot, Toolkit, TriggerType, VersionSelector, errors,
     search::{listed_release, slug_matches},
+    versions::described_version,
 };
 use crate::{Result, core::truncate};
 
@@ -42,7 +43,7 @@ impl Snapshot {
         trigger.ok_or_else(|| {
             self.missing([slug], || {
                 let similar = self.similar_trigger(slug);
-                errors::trigger_type_not_found(truncate(slug), truncate(version), &similar)
+                errors::trigger_type_not_found(truncate(slug), described_version(version), &similar)
             })
         })
     }

@@ -42,6 +42,20 @@ pub(super) fn resolve<'a, R>(
     })
 }
 
+/// Returns the name of a requested version for messages. A text of another form is not repeated, because
+/// it could be a secret.
+pub(super) fn described_version(version: &str) -> String {
+    let is_dated = version.len() == BASE.len()
+        && version
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'_');
+    if is_dated || version == LATEST {
+        format!("version {version}")
+    } else {
+        "the version that the request names".to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +79,16 @@ mod tests {
         assert_eq!(of(&THREE_RELEASES, LATEST).unwrap(), "20261121_00");
         assert_eq!(of(&THREE_RELEASES, BASE).unwrap(), "20260101_00");
         assert_eq!(of(&THREE_RELEASES, "20260101_01").unwrap(), "20260101_01");
+    }
+
+    #[test]
+    fn only_texts_like_versions_are_repeated() {
+        assert_eq!(described_version("20260101_02"), "version 20260101_02");
+        assert_eq!(described_version(LATEST), "version latest");
+        assert_eq!(
+            described_version("s3cr3t"),
+            "the version that the request names"
+        );
     }
 
     #[test]

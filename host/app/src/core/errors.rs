@@ -17,7 +17,7 @@ crate::error_table! { pub table:
     /// The text cannot be an id of this kind, which is named with its article. It is not repeated, because it
     /// could be a secret.
     MALFORMED_ID = malformed_id(kind: &str, prefix: &str): Invalid, 10422, "Request_MalformedId",
-        "the text is not the id of {kind}, which starts with `{prefix}`",
+        "the text is not the id of {kind}: `{prefix}` and at least 12 letters or digits",
         "send the id exactly as the server returned it";
 
     /// The project has too many calls running, or they hold too much. Nothing was started.

@@ -258,6 +258,9 @@ mod tests {
         ] {
             assert!(AccountId::parse(text).is_err(), "{text}");
         }
+        let malformed = AccountId::parse("ca_nope").unwrap_err();
+        let form = "`ca_` and at least 12 letters or digits";
+        assert!(malformed.to_string().ends_with(form), "{malformed}");
         ProjectId::parse("pr_abcdefghijkl").unwrap();
         EndpointId::parse(EndpointId::unguessable().as_str()).unwrap();
         let delivery = DeliveryId::for_event(Uuid::nil(), &SubscriptionId::random());

@@ -14,7 +14,7 @@ pub use manifest::{is_meant_as, is_same, nearest};
 const MAX_NAME_CHARS: usize = 64;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTING_NAMES: [&str; 48] = [
+const RESTRICTING_NAMES: [&str; 49] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -61,6 +61,8 @@ const RESTRICTING_NAMES: [&str; 48] = [
     "instead_of_webhook",
     "since",
     "until",
+    // Calls of tools.
+    "arguments",
     // Recipes.
     "input_schema",
     // Versions of toolkits.
@@ -75,7 +77,7 @@ const RESTRICTING_NAMES: [&str; 48] = [
 ];
 
 /// Members that restrict, or that choose an account, in some requests, and are refused in all others.
-const MISPLACED_NAMES: [&str; 31] = [
+const MISPLACED_NAMES: [&str; 32] = [
     "account",
     "account_id",
     "account_type",
@@ -100,6 +102,7 @@ const MISPLACED_NAMES: [&str; 31] = [
     "not_allowed_user_ids",
     "permissions",
     "read_only",
+    "require_api_key",
     "require_approval",
     "require_mcp_api_key",
     "restrict_to_following_tools",
@@ -193,7 +196,7 @@ mod tests {
             let problem = misspelling(name, &known).unwrap();
             assert!(problem.contains("`allowed_tools`"), "{problem}");
         }
-        for name in ["customTools", "account"] {
+        for name in ["customTools", "account", "require_api_key"] {
             let problem = misspelling(name, &known).unwrap();
             assert!(problem.contains("no meaning here"), "{problem}");
         }

@@ -51,7 +51,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     }
     if arguments.version.is_some() {
         let missing = "slug: is required with `version`";
-        return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
+        return Err(errors::arguments_invalid(OWN_TOOL.slug(), missing));
     }
     let recipes = recipes::list(app, project, user).await?;
     let summaries: Vec<_> = recipes.iter().map(summary).collect();

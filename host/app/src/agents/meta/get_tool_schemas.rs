@@ -52,7 +52,7 @@ struct ToolSchemas {
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let request: Arguments = parse(MetaTool::GetToolSchemas, arguments)?;
     if request.tool_slugs.len() > MAX_SLUGS {
-        let tool = MetaTool::GetToolSchemas.short_slug();
+        let tool = MetaTool::GetToolSchemas.slug();
         let problem = format!("tool_slugs: at most {MAX_SLUGS} slugs");
         return Err(errors::arguments_invalid(tool, problem));
     }

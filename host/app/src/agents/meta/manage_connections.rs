@@ -138,7 +138,7 @@ pub(super) fn toolkit_slugs(tool: MetaTool, mut slugs: Vec<String>) -> Result<Ve
         return Ok(slugs);
     }
     let problem = format!("toolkits: must have 1 to {MAX_TOOLKITS} slugs");
-    Err(errors::arguments_invalid(tool.short_slug(), problem))
+    Err(errors::arguments_invalid(tool.slug(), problem))
 }
 
 async fn connection(

@@ -34,7 +34,7 @@ pub use self::{
         MAX_USE_CASE_CHARS, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
         UseCaseResult, search,
     },
-    tool::{MetaTool, SLUG_PREFIX},
+    tool::MetaTool,
     wait_for_connections::MAX_WAITS_PER_PROJECT,
     workflow::Workflow,
 };
@@ -109,7 +109,7 @@ async fn with_problems_named(
     let accepted = catalog::accept_with(large, project, ARGUMENTS_NAME, schema, value).await?;
     Ok(match accepted {
         Ok(_) => cause,
-        Err(problems) => errors::arguments_invalid(tool.short_slug(), problems),
+        Err(problems) => errors::arguments_invalid(tool.slug(), problems),
     })
 }
 
@@ -123,7 +123,7 @@ async fn run(
     tool.check_switched_on(caller.config())?;
     let value = || {
         serde_json::from_slice(arguments)
-            .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))
+            .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))
     };
     // The calls are large, and those that contain them would exceed the stack of a thread.
     let call: BoxFuture<'_, _> = match tool {
@@ -155,7 +155,6 @@ async fn run(
 
 /// Reads the arguments of a meta tool. Fails with the problem if they do not match the type.
 pub fn parse<T: DeserializeOwned>(tool: MetaTool, arguments: Value) -> Result<T> {
-    json::read(arguments).map_err(|problem| {
-        errors::arguments_invalid(tool.short_slug(), problem.line(ARGUMENTS_NAME))
-    })
+    json::read(arguments)
+        .map_err(|problem| errors::arguments_invalid(tool.slug(), problem.line(ARGUMENTS_NAME)))
 }

@@ -162,7 +162,7 @@ pub(super) async fn run(
 }
 
 fn invalid(problem: String) -> Error {
-    errors::arguments_invalid(MetaTool::MultiExecuteTool.short_slug(), problem)
+    errors::arguments_invalid(MetaTool::MultiExecuteTool.slug(), problem)
 }
 
 /// Returns the number of characters of UTF-8 data, or the number of bytes of other data.

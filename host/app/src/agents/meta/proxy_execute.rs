@@ -20,7 +20,7 @@ pub(super) async fn run(
 ) -> Result<Bytes> {
     let tool = MetaTool::ProxyExecute;
     let call: ProxyCall = parse(tool, value)?;
-    let answer = call.send(app, caller, tool.short_slug(), arguments).await?;
+    let answer = call.send(app, caller, tool.slug(), arguments).await?;
     let data = serde_json::to_vec(&answer).map_err(errors::internal)?;
     Ok(data.into())
 }

@@ -109,7 +109,7 @@ async fn run_command(
         .await
         .map_err(|cause| match cause {
             CommandNotRun::TooLong(_) => {
-                errors::arguments_invalid(MetaTool::RemoteBashTool.short_slug(), cause.to_string())
+                errors::arguments_invalid(MetaTool::RemoteBashTool.slug(), cause.to_string())
             }
             CommandNotRun::Busy(busy) => errors::busy(Capacity::Memory, busy),
             CommandNotRun::Unavailable(_) => errors::unavailable(cause),

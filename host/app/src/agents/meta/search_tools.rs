@@ -68,7 +68,7 @@ pub async fn search(
     MetaTool::SearchTools.check_switched_on(config)?;
     if request.queries.is_empty() || request.queries.len() > MAX_QUERIES {
         let problem = format!("queries: 1 to {MAX_QUERIES} use cases");
-        let tool = MetaTool::SearchTools.short_slug();
+        let tool = MetaTool::SearchTools.slug();
         return Err(errors::arguments_invalid(tool, problem));
     }
     let ranked = ranked(app, caller, &request.queries).await?;

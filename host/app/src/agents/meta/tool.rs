@@ -7,9 +7,6 @@ use crate::{
     agents::{Config, errors},
 };
 
-/// Prefix of the slugs of meta tools, with the default operator word.
-pub const SLUG_PREFIX: &str = "SERVICE_";
-
 /// A meta tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(
@@ -54,11 +51,6 @@ impl MetaTool {
         self.into_str()
     }
 
-    /// Returns the slug without its prefix, for messages.
-    pub(super) fn short_slug(self) -> &'static str {
-        self.slug().trim_start_matches(SLUG_PREFIX)
-    }
-
     /// Finds a meta tool by its slug with the default operator word, in upper or lower case.
     #[must_use]
     pub fn from_slug(slug: &str) -> Option<Self> {
@@ -86,7 +78,7 @@ impl MetaTool {
         if self.is_enabled(config) {
             Ok(())
         } else {
-            Err(errors::meta_tool_off(self.short_slug()))
+            Err(errors::meta_tool_off(self.slug()))
         }
     }
 

@@ -39,8 +39,8 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let Arguments { slug, delete, rest } = parse(OWN_TOOL, arguments)?;
     let slug = slug.as_deref();
     if delete {
-        let slug = slug
-            .ok_or_else(|| errors::arguments_invalid(OWN_TOOL.short_slug(), "slug: is required"))?;
+        let slug =
+            slug.ok_or_else(|| errors::arguments_invalid(OWN_TOOL.slug(), "slug: is required"))?;
         recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
@@ -59,7 +59,7 @@ fn check_members(definition: &Map<String, Value>) -> Result<()> {
     for name in unknown {
         if let Some(problem) = misspelling(name, &DEFINITION_MEMBERS) {
             let problem = format!("{name}: {problem}");
-            return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), problem));
+            return Err(errors::arguments_invalid(OWN_TOOL.slug(), problem));
         }
     }
     let missing: Vec<_> = REQUIRED_MEMBERS
@@ -68,7 +68,7 @@ fn check_members(definition: &Map<String, Value>) -> Result<()> {
         .map(|name| format!("{name}: is required"))
         .collect();
     if !missing.is_empty() {
-        return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
+        return Err(errors::arguments_invalid(OWN_TOOL.slug(), missing));
     }
     Ok(())
 }

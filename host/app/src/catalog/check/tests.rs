@@ -244,6 +244,27 @@ fn misspelled_name_is_refused_and_others_are_reported() {
 }
 
 #[test]
+fn misspelled_name_is_the_first_problem() {
+    let check = compile(&json!({"properties": {"html": {}}, "required": ["html"]})).unwrap();
+    let refused = check.accept(&Bytes::from_static(br#"{"htlm": 1}"#));
+    let expected = [
+        "unknown argument `htlm`: did you mean `html`?",
+        "html: is required",
+    ];
+    assert_eq!(refused.unwrap_err(), expected);
+}
+
+#[test]
+fn allowed_values_are_listed() {
+    let algorithms = json!({"enum": ["md5", "sha1", "sha256", "sha512"]});
+    let line = r#"at the top: expected one of "md5", "sha1", "sha256", "sha512""#;
+    assert_eq!(problems(&algorithms, r#""sha3""#), [line]);
+    let numbers: Vec<_> = (0..23).collect();
+    let lines = problems(&json!({"enum": numbers}), "99");
+    assert!(lines[0].ends_with("18, 19 and 3 more"), "{lines:?}");
+}
+
+#[test]
 fn message_is_cut_where_it_is_written() {
     let lines = problems(&json!({"const": "x".repeat(1_000)}), "1");
     assert_eq!(lines[0].chars().count(), MAX_LINE_CHARS);

@@ -9,7 +9,10 @@ use store::{Change, Collection, Document, Erasure, Field, Kind, Query, Record, S
 
 use crate::{
     App, Error, Result,
-    catalog::{Catalog, Release, SchemaFile, Snapshot, compressed::Compressed, errors},
+    catalog::{
+        Catalog, Release, SchemaFile, Snapshot, compressed::Compressed, errors,
+        versions::described_version,
+    },
     core::{INSTALLATION_PROJECT, truncate},
 };
 
@@ -124,7 +127,7 @@ pub(super) async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFi
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
     let stored = find(app, slug, version)
         .await?
-        .ok_or_else(|| errors::version_not_found(truncate(slug), truncate(version)))?;
+        .ok_or_else(|| errors::version_not_found(truncate(slug), described_version(version)))?;
     serde_json::from_str(&stored.body.manifest.json()?)
         .map_err(|cause| unreadable(&stored.body, &cause))
 }

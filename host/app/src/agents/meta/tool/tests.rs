@@ -4,9 +4,7 @@ use super::*;
 use crate::agents::{ManageConnections, Workbench};
 
 fn slugs(config: &Config) -> Vec<&'static str> {
-    MetaTool::in_force(config)
-        .map(MetaTool::short_slug)
-        .collect()
+    MetaTool::in_force(config).map(MetaTool::slug).collect()
 }
 
 #[test]
@@ -23,7 +21,7 @@ fn switches_of_a_session_remove_meta_tools() {
         proxy_execute: Some(true),
         ..connected(true, true)
     };
-    assert!(slugs(&with_proxy).contains(&"PROXY_EXECUTE"));
+    assert!(slugs(&with_proxy).contains(&"SERVICE_PROXY_EXECUTE"));
     let all = slugs(&connected(true, true));
     assert_eq!(all.len(), 9);
     let without = |config: &Config| -> Vec<_> {
@@ -31,8 +29,11 @@ fn switches_of_a_session_remove_meta_tools() {
         let gone = all.iter().filter(|slug| !left.contains(slug));
         gone.copied().collect()
     };
-    assert_eq!(without(&Config::default()), ["WAIT_FOR_CONNECTIONS"]);
-    let unmanaged = ["MANAGE_CONNECTIONS", "WAIT_FOR_CONNECTIONS"];
+    assert_eq!(
+        without(&Config::default()),
+        ["SERVICE_WAIT_FOR_CONNECTIONS"]
+    );
+    let unmanaged = ["SERVICE_MANAGE_CONNECTIONS", "SERVICE_WAIT_FOR_CONNECTIONS"];
     assert_eq!(without(&connected(false, true)), unmanaged);
     let rest = Config {
         workbench: Workbench {
@@ -44,10 +45,10 @@ fn switches_of_a_session_remove_meta_tools() {
         ..connected(true, true)
     };
     let off = [
-        "SEARCH_TOOLS",
-        "MULTI_EXECUTE_TOOL",
-        "REMOTE_WORKBENCH",
-        "REMOTE_BASH_TOOL",
+        "SERVICE_SEARCH_TOOLS",
+        "SERVICE_MULTI_EXECUTE_TOOL",
+        "SERVICE_REMOTE_WORKBENCH",
+        "SERVICE_REMOTE_BASH_TOOL",
     ];
     assert_eq!(without(&rest), off);
 }
