@@ -86,7 +86,9 @@ async fn limits_page_matches_the_server() {
     let ours: Vec<_> = settings
         .filter(|key| {
             // A group alone ends a sentence of a description.
-            groups.iter().any(|group| key.len() > group.len() && key.starts_with(group))
+            groups
+                .iter()
+                .any(|group| key.len() > group.len() && key.starts_with(group))
         })
         .collect();
     assert!(ours.len() >= 30, "{ours:?}");

@@ -183,7 +183,10 @@ async fn kill_after_commit_keeps_the_new_token() {
 /// Checks a call whose refresh took longer than a call waits for it: it succeeded, or sent nothing.
 fn ran_or_sent_nothing(answer: Answer) {
     if answer.status != 200 {
-        assert_eq!(answer["error"]["slug"], "ConnectedAccount_RefreshInProgress");
+        assert_eq!(
+            answer["error"]["slug"],
+            "ConnectedAccount_RefreshInProgress"
+        );
     }
 }
 

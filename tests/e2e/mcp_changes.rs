@@ -127,7 +127,9 @@ async fn can_open_stream(project: &Client, url: &str) -> bool {
         .and_then(|rest| rest.split_once('/'))
         .unwrap();
     let key = project.key();
-    let request = format!("GET /{path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\naccept: text/event-stream\r\n\r\n");
+    let request = format!(
+        "GET /{path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\naccept: text/event-stream\r\n\r\n"
+    );
     let mut socket = TcpStream::connect(address).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut status = [0; "HTTP/1.1 200".len()];

@@ -233,7 +233,13 @@ fn only_crates_that_serve_depend_on_http() {
             .into_iter()
             .filter(|own| wire.contains(&own.as_str()))
             .collect();
-        let serves = ["host-api", "host-http", "host-mcp", "host-server", "host-web"];
+        let serves = [
+            "host-api",
+            "host-http",
+            "host-mcp",
+            "host-server",
+            "host-web",
+        ];
         assert!(
             serves.contains(&name.as_str()) || found.is_empty(),
             "{name} depends on {found:?}"

@@ -51,7 +51,7 @@ const REMOVED_SETTINGS: &[(&str, &str)] = &[
     ("webhooks.loopback_http", "`net.allow` now permits `http` URLs of loopback addresses"),
     ("webhooks.concurrency", "it is now half of `sandbox.live`"),
     ("webhooks.concurrency_per_endpoint", "it is now fixed at 16"),
-    ("webhooks.pause_s", "it is now fixed at 30 s"),
+    ("webhooks.pause_s", "it is now three times `webhooks.timeout_s`"),
     ("webhooks.disable_after_s", "it is now `events.disable_after_s`"),
     ("webhooks.replay_events", "it is now a twentieth of `limits.accounts_per_project`"),
     ("sink.events", "the sink now gets every kind of event: select by subject"),

@@ -19,7 +19,8 @@ settings! {
         /// failed. Change them if receivers are down for longer, or give up earlier.
         pub retry_delays_s: String = DEFAULT_RETRY_DELAYS_S.into(),
         /// Timeout of an attempt, from the connection to the end of the response. Raise it for
-        /// receivers that work before they respond.
+        /// receivers that work before they respond. After ten failures in a row, an endpoint gets no message for
+        /// three times as long.
         #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 10,
         /// Time for which events and their deliveries are kept. Change it for the space on the
         /// disk, or for rules on data.
@@ -27,8 +28,8 @@ settings! {
     }
 }
 
-/// Time for which an endpoint gets no message after ten failures in a row.
-const ENDPOINT_PAUSE: Duration = Duration::from_secs(30);
+/// Time for which an endpoint gets no message after ten failures in a row, in timeouts of an attempt.
+const ENDPOINT_PAUSE_TIMEOUTS: u32 = 3;
 /// Messages that an endpoint gets from a server at a time.
 pub const DELIVERIES_PER_ENDPOINT: usize = 16;
 /// Delays of Standard Webhooks: ten attempts in 75 hours and 35 minutes.
@@ -71,6 +72,7 @@ impl Config {
     /// Returns the settings of outgoing webhooks.
     pub fn webhooks(&self, net: net::Client, account_data: AccountData) -> WebhookSettings {
         let settings = &self.webhooks;
+        let timeout = Duration::from_secs(settings.timeout_s);
         WebhookSettings {
             net,
             operator_word: self.operator_word.clone(),
@@ -78,10 +80,10 @@ impl Config {
             version_header: format!("x-{}-webhook-version", self.operator_word),
             secret_overlap: Duration::from_secs(settings.secret_overlap_s),
             retry_delays: self.retry_delays().unwrap_or_default(),
-            timeout: Duration::from_secs(settings.timeout_s),
+            timeout,
             concurrency: self.sandbox.deliveries(),
             concurrency_per_endpoint: DELIVERIES_PER_ENDPOINT,
-            pause: ENDPOINT_PAUSE,
+            pause: timeout * ENDPOINT_PAUSE_TIMEOUTS,
             disable_after: self.events.disable_after(),
             max_replayed_events: self.limits.replayed_events(),
             retention: Duration::from_secs(settings.keep_days * 86_400),

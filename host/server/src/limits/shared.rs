@@ -35,7 +35,8 @@ A project that is refused while no other holds anything is at its own number.
 const QUEUE_TEST: &str = "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys";
 
 /// Refusal of requests for which no capacity is free.
-const BUSY_RESPONSE: &str = "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
+const BUSY_RESPONSE: &str =
+    "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
 
 fn number(number: u64) -> String {
     number.to_string()

@@ -20,8 +20,11 @@ pub(super) fn compress(plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     }
     let mut compressed = Zeroizing::new(Vec::with_capacity(plain.len()));
     // Only the capacity is written to.
-    let status =
-        Compress::new(DEFLATE_LEVEL, false).compress_vec(plain, &mut compressed, FlushCompress::Finish);
+    let status = Compress::new(DEFLATE_LEVEL, false).compress_vec(
+        plain,
+        &mut compressed,
+        FlushCompress::Finish,
+    );
     matches!(status, Ok(Status::StreamEnd)).then_some(compressed)
 }
 
