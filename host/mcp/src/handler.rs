@@ -28,7 +28,7 @@ use super::{
 };
 
 /// Methods of all endpoints.
-const METHODS: &str =
+const KNOWN_METHODS: &str =
     "initialize, ping, server/discover, subscriptions/listen, tools/list, tools/call";
 /// Further methods of the endpoint of a session.
 const SESSION_METHODS: &str = "prompts/list, prompts/get, resources/list, resources/read";
@@ -156,8 +156,8 @@ impl ServerHandler for Endpoint {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let known = match self.caller {
-            Caller::Server(_) => METHODS.to_owned(),
-            Caller::Session(_) => format!("{METHODS}, {SESSION_METHODS}"),
+            Caller::Server(_) => KNOWN_METHODS.to_owned(),
+            Caller::Session(_) => format!("{KNOWN_METHODS}, {SESSION_METHODS}"),
         };
         let problem = format!("unknown method: this server knows {known}");
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))

@@ -202,7 +202,7 @@ impl FieldFormat {
     }
 }
 
-/// Returns true if a header cannot contain a text (RFC 9110, section 5.5).
+/// Returns true if a header cannot contain the value (RFC 9110, section 5.5).
 fn has_control(text: &str) -> bool {
     text.chars().any(|c| c.is_ascii_control() && c != '\t')
 }

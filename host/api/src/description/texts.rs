@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Returns true if a member of a schema has a text, or exists if the entry only adds keywords.
+    /// Returns true if a member of a schema has a description, or exists if the entry only adds keywords.
     fn has_text(schema: &Value, member: &str, text: &Value) -> bool {
         let parts = schema["allOf"].as_array().into_iter().flatten();
         let described = schema["properties"].get(member);

@@ -54,7 +54,7 @@ pub(super) struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<Bytes>,
-    /// Maximum size of a text response that is decoded to UTF-8, in bytes.
+    /// Maximum size of a textual response that is decoded to UTF-8, in bytes.
     pub max_text_bytes: usize,
 }
 

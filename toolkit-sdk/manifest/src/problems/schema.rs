@@ -198,7 +198,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
     if let Some(pattern) = keywords.get("pattern") {
         match pattern.as_str() {
             Some(pattern) => check_pattern(pattern, &mut report.at("pattern")),
-            None => report.at("pattern").add("must be a text"),
+            None => report.at("pattern").add("must be a string"),
         }
     }
     if let Some(Value::Object(patterns)) = keywords.get("patternProperties") {
@@ -258,7 +258,7 @@ fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
             .get(keyword)
             .is_some_and(|value| !value.is_string())
         {
-            report.at(keyword).add("must be a text");
+            report.at(keyword).add("must be a string");
         }
     }
 }

@@ -125,14 +125,14 @@ mod tests {
     use super::*;
     use crate::{Secret, schedule::limiter::NodeMemory};
 
-    const SECRET: &str = "cänary-4711";
+    const SECRET_TEXT: &str = "cänary-4711";
 
     async fn convert(media_type: &str, bytes: &[u8]) -> Result<Bytes, &'static str> {
         let body = ReceivedBody {
             bytes: Bytes::copy_from_slice(bytes),
             media_type: Some(media_type.to_owned()),
             memory: Arc::new(NodeMemory::new(u64::MAX).reserve(&"a".into())),
-            redactor: Arc::new(Redactor::new([&Secret::from(SECRET)])),
+            redactor: Arc::new(Redactor::new([&Secret::from(SECRET_TEXT)])),
             cpu_permits: None,
         };
         body.convert().await.map(|(bytes, _)| bytes)
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn secret_in_a_wrongly_declared_charset_is_removed() {
-        let body = format!("a={SECRET};");
+        let body = format!("a={SECRET_TEXT};");
         let clean = format!("a={};", redact::REDACTED_TEXT);
         for charset in [
             "utf-16le",
@@ -158,9 +158,9 @@ mod tests {
 
     #[tokio::test]
     async fn body_with_a_secret_between_nuls_is_withheld() {
-        let little: Vec<u8> = SECRET.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let big: Vec<u8> = SECRET.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        let wide: Vec<u8> = SECRET
+        let little: Vec<u8> = SECRET_TEXT.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = SECRET_TEXT.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let wide: Vec<u8> = SECRET_TEXT
             .chars()
             .flat_map(|c| u32::from(c).to_le_bytes())
             .collect();
