@@ -647,7 +647,11 @@ async fn deprecation_is_undone() {
     run(&["deprecate", &version, "--undo"]).succeeded();
     assert_eq!(is_deprecated().await, false);
     let missing = format!("{}@20260101_07", author.slug);
-    assert!(run(&["deprecate", &missing]).failed().contains("does not have"));
+    assert!(
+        run(&["deprecate", &missing])
+            .failed()
+            .contains("does not have")
+    );
     let unnamed = run(&["deprecate", &author.slug]).failed();
     assert!(unnamed.contains("SLUG@VERSION"), "{unnamed}");
 }

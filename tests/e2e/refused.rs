@@ -161,9 +161,11 @@ async fn compile_bombs_cost_the_server_little() {
 /// next component can be published.
 #[tokio::test]
 async fn compile_limits_stop_expensive_components() {
-    for (bomb, key, value, word) in [
-        (0, "sandbox.compile_cpu_s", "2", "2 s of processor time"),
-        (1, "sandbox.memory_mib", "64", "128 MiB of memory"),
+    // On a busy machine the time that a compilation may take is over before its processor time is.
+    let times = ["2 s of processor time", "longer than 4s"];
+    for (bomb, key, value, words) in [
+        (0, "sandbox.compile_cpu_s", "2", &times[..]),
+        (1, "sandbox.memory_mib", "64", &["128 MiB of memory"]),
     ] {
         let host = Setup::new()
             .with("sandbox.compile_cpu_s", "600")
@@ -189,7 +191,11 @@ async fn compile_limits_stop_expensive_components() {
             .await
             .expect(422);
         assert_eq!(answer["error"]["slug"], "Toolkit_ComponentLimit", "{name}");
-        assert!(said(&answer).contains(word), "{name}: {}", said(&answer));
+        let said = said(&answer);
+        assert!(
+            words.iter().any(|word| said.contains(word)),
+            "{name}: {said}"
+        );
         assert_eq!(kept(), before, "{name} left a file");
         let grown = host
             .footprint()

@@ -158,8 +158,14 @@ mod tests {
 
     #[tokio::test]
     async fn body_with_a_secret_between_nuls_is_withheld() {
-        let little: Vec<u8> = SECRET_TEXT.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let big: Vec<u8> = SECRET_TEXT.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let little: Vec<u8> = SECRET_TEXT
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let big: Vec<u8> = SECRET_TEXT
+            .encode_utf16()
+            .flat_map(u16::to_be_bytes)
+            .collect();
         let wide: Vec<u8> = SECRET_TEXT
             .chars()
             .flat_map(|c| u32::from(c).to_le_bytes())
