@@ -1391,14 +1391,12 @@ async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
     while host.as_org().get(projects).await.status != 429 {}
     for operation in CLIENT_OPERATIONS.iter() {
         let right = clients.right(operation);
-        let answer = send(
-            right,
-            operation,
-            &operation.addressed(),
-            operation.body(false),
-        )
-        .await
-        .expect(429);
-        seen.check(operation, &answer);
+        let path = operation.addressed();
+        let mut answer = send(right, operation, &path, operation.body(false)).await;
+        if answer.status != 429 {
+            // The rate of webhooks is restored every minute: this request has used it up again.
+            answer = send(right, operation, &path, operation.body(false)).await;
+        }
+        seen.check(operation, &answer.expect(429));
     }
 }
