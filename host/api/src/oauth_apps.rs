@@ -76,5 +76,5 @@ pub(crate) async fn remove(
     Path(slug): Path<String>,
 ) -> ApiResult<Json<Deleted>> {
     oauth_apps::remove(key.app(), &slug).await?;
-    Ok(Json(Deleted::DONE))
+    Ok(Json(Deleted::SUCCESS_STATUS))
 }

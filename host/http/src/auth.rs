@@ -169,7 +169,7 @@ fn other_kind(wanted: &'static str, holder: &Holder) -> Error {
 }
 
 /// Returns the project that a request is about; `None` for a key of the organization.
-pub async fn project(
+pub(crate) async fn project(
     server: &Server,
     holder: &Holder,
     headers: &HeaderMap,

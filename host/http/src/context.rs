@@ -67,7 +67,11 @@ pub struct RequestContext {
 
 impl RequestContext {
     /// Creates the context of a request of which only the client's address is known.
-    pub fn new(request_id: RequestId, peer: IpAddr, branding: Option<Arc<Branding>>) -> Self {
+    pub(crate) fn new(
+        request_id: RequestId,
+        peer: IpAddr,
+        branding: Option<Arc<Branding>>,
+    ) -> Self {
         Self {
             request_id,
             span: None,

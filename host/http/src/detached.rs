@@ -13,7 +13,7 @@ pub struct Detached(Mutex<JoinSet<()>>);
 impl Detached {
     /// Starts work in a task, which continues if the receiver of its output is dropped. The
     /// receiver gets an error if the work panics or a stopping server aborts it.
-    pub fn start<T: Send + 'static>(
+    pub(crate) fn start<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> oneshot::Receiver<T> {

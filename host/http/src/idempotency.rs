@@ -43,7 +43,7 @@ pub(crate) fn applies_to(request: &Request<Body>) -> bool {
 
 /// Performs a request with a handler, until its deadline if it has one, or replays its earlier
 /// response.
-pub async fn answer(
+pub(crate) async fn answer(
     server: &Arc<Server>,
     request: Request<Body>,
     deadline: Option<Instant>,

@@ -21,7 +21,7 @@ pub fn read<T: DeserializeOwned>(value: Value) -> Result<(T, Notes), Problem> {
 }
 
 /// Returns every problem of a value that does not fit the type.
-pub fn problems<'de, T: Deserialize<'de>>(value: Value) -> Vec<String> {
+pub(crate) fn problems<'de, T: Deserialize<'de>>(value: Value) -> Vec<String> {
     all_problems(value, DOCUMENT_NAME, |reader| {
         T::deserialize(Noting::new(reader, &mut Notes::default())).err()
     })

@@ -215,7 +215,7 @@ impl FromRequestParts<Arc<Server>> for ShortPage {
 }
 
 /// Encodes the cursor of a page: its number and limit, and the additional state of the list.
-pub fn cursor(page: &Page) -> String {
+pub(crate) fn cursor(page: &Page) -> String {
     let state = page
         .state
         .as_ref()

@@ -133,12 +133,12 @@ pub struct Deleted {
 
 impl Deleted {
     /// Reports a deletion.
-    pub const DONE: Self = Self { status: "success" };
+    pub const SUCCESS_STATUS: Self = Self { status: "success" };
 }
 
 impl Success {
     /// Reports success.
-    pub const OK: Self = Self { success: true };
+    pub const WITHOUT_MESSAGE: Self = Self { success: true };
 
     /// Adds a message.
     pub fn with(message: &'static str) -> SuccessWithMessage {

@@ -75,7 +75,7 @@ impl Requests {
     }
 
     /// Counts a request. Without a status, its client disconnected.
-    pub fn count(
+    pub(crate) fn count(
         &self,
         route: Option<&RouteCounts>,
         method: &Method,
@@ -121,7 +121,7 @@ impl RouteCounts {
     }
 
     /// Returns the path of the route.
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 

@@ -40,7 +40,7 @@ pub struct Description {
 
 impl Description {
     /// Returns the description that `#[utoipa::path]` made of a handler.
-    pub fn new(schemas: Vec<(String, RefOr<Schema>)>, mut paths: Paths) -> Self {
+    pub(crate) fn new(schemas: Vec<(String, RefOr<Schema>)>, mut paths: Paths) -> Self {
         let item = paths.paths.pop_first().map(|(_, item)| item);
         let item = item.unwrap_or_default();
         let operations = [
@@ -119,7 +119,7 @@ pub trait Input {
 }
 
 /// Return value of a handler.
-pub trait Output {
+pub(crate) trait Output {
     /// Adds the successful response.
     fn describe(_: &mut Description) {}
 }

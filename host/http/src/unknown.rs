@@ -31,7 +31,7 @@ pub struct Warnings {
 
 /// An unknown query parameter or property of a body.
 #[derive(Debug, Clone)]
-pub struct Warning {
+pub(crate) struct Warning {
     text: String,
     /// True if the name is similar to a permitted one, or to a restriction of sessions.
     pub(super) may_restrict: bool,
@@ -52,17 +52,17 @@ impl fmt::Display for Warning {
 
 impl Warnings {
     /// Returns true if nothing was unknown.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
 
     /// Iterates over the first warnings.
-    pub fn named(&self) -> impl Iterator<Item = &Warning> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Warning> {
         self.named.iter()
     }
 
     /// Returns the number of further ones.
-    pub fn unnamed(&self) -> usize {
+    pub(crate) fn unnamed(&self) -> usize {
         self.unnamed
     }
 
@@ -91,7 +91,7 @@ impl Warnings {
     }
 
     /// Moves the warnings to the response.
-    pub fn write(&mut self, response: &mut Response) {
+    pub(crate) fn write(&mut self, response: &mut Response) {
         let Self { named, unnamed } = std::mem::take(self);
         let more = (unnamed > 0).then(|| format!("and {unnamed} more unknown names are ignored"));
         for text in named.into_iter().map(|warning| warning.text).chain(more) {

@@ -191,7 +191,7 @@ pub(crate) async fn remove(
 ) -> ApiResult<Json<Success>> {
     let revoke = query.revoke_on_delete.unwrap_or(false);
     lifecycle::remove_account(key.app(), &key.project, &id, revoke).await?;
-    Ok(Json(Success::OK))
+    Ok(Json(Success::WITHOUT_MESSAGE))
 }
 
 /// Pauses or resumes an account.
@@ -202,5 +202,5 @@ pub(crate) async fn set_status(
     Json(body): Json<SetStatus>,
 ) -> ApiResult<Json<Success>> {
     accounts::set_enabled(key.app(), &key.project, &id, body.enabled).await?;
-    Ok(Json(Success::OK))
+    Ok(Json(Success::WITHOUT_MESSAGE))
 }

@@ -55,7 +55,7 @@ pub(crate) async fn remove(
     Path((id, name)): Path<(ProjectId, String)>,
 ) -> ApiResult<Json<Deleted>> {
     projects::remove_key(key.app(), &key.organization, &id, &name).await?;
-    Ok(Json(Deleted::DONE))
+    Ok(Json(Deleted::SUCCESS_STATUS))
 }
 
 /// Revokes the given keys. The response does not reveal which of them were valid.

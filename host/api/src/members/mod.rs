@@ -79,5 +79,5 @@ pub(crate) async fn remove(
     Path(id): Path<MemberId>,
 ) -> ApiResult<Json<Deleted>> {
     members::remove(key.app(), &key.organization, &id).await?;
-    Ok(Json(Deleted::DONE))
+    Ok(Json(Deleted::SUCCESS_STATUS))
 }

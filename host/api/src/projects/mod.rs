@@ -58,7 +58,7 @@ pub(crate) async fn remove(
 ) -> ApiResult<Json<Deleted>> {
     let revoke = query.revoke_on_delete.unwrap_or(false);
     lifecycle::remove_project::remove(key.app(), &key.organization, &id, revoke).await?;
-    Ok(Json(Deleted::DONE))
+    Ok(Json(Deleted::SUCCESS_STATUS))
 }
 
 /// Deletes every key of a project and creates a new one.

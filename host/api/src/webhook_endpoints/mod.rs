@@ -98,5 +98,5 @@ pub(crate) async fn remove(
     Path(id): Path<EndpointId>,
 ) -> ApiResult<Json<Success>> {
     endpoints::remove(key.app(), &key.project, &id).await?;
-    Ok(Json(Success::OK))
+    Ok(Json(Success::WITHOUT_MESSAGE))
 }

@@ -78,7 +78,7 @@ pub(crate) async fn remove(
     Path(id): Path<SubscriptionId>,
 ) -> ApiResult<Json<Success>> {
     subscriptions::remove(key.app(), &key.project, &id).await?;
-    Ok(Json(Success::OK))
+    Ok(Json(Success::WITHOUT_MESSAGE))
 }
 
 /// Replaces the secret that signs messages.

@@ -33,7 +33,7 @@ pub(crate) async fn newest_inactive(
 }
 
 /// Returns the end of the message that a user has no active account of a toolkit: the account that the
-/// user has instead, its status, and how to make it active. It is empty if there is none.
+/// user has instead, its status, and how to make it active. Empty if the user has no other account.
 pub(crate) async fn inactive_account_note(
     app: &App,
     project: &Project,

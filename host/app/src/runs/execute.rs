@@ -131,11 +131,9 @@ pub(crate) async fn execute_resolved(
     if let (Err(failure), Some(scopes)) = (&mut outcome.output, &granted.scopes) {
         explain_missing_scopes(failure, record.last_status(), scopes, &tool.scopes);
     }
-    let execution = conclude(app, project, resolved, record, outcome, &given).await;
-    Ok(Execution {
-        unknown_arguments: arguments.unknown,
-        ..execution
-    })
+    let mut execution = conclude(app, project, resolved, record, outcome, &given).await;
+    execution.unknown_arguments = arguments.unknown;
+    Ok(execution)
 }
 
 /// Presents the outcome of a run, and closes its record.

@@ -36,7 +36,7 @@ enum Payer {
 }
 
 /// One arriving body, counted until it is dropped.
-pub struct Arrival {
+pub(crate) struct Arrival {
     memory: Reservation<Payer>,
     /// Refusal of a payer that has its maximum.
     own_limit: fn() -> Error,
@@ -70,7 +70,11 @@ impl Arrivals {
     /// # Errors
     /// [`errors::ADDRESS_BUSY`] or [`errors::PROJECT_BUSY`] if the address or the owner is at its
     /// limit of arriving bodies.
-    pub fn acquire(&self, address: IpAddr, owner: Option<Arc<str>>) -> Result<Arrival, Error> {
+    pub(crate) fn acquire(
+        &self,
+        address: IpAddr,
+        owner: Option<Arc<str>>,
+    ) -> Result<Arrival, Error> {
         let address = counted_as(address);
         let of_address = self.addresses.try_acquire(&address);
         let of_address = of_address.ok_or_else(errors::address_busy)?;
@@ -101,7 +105,7 @@ impl Arrival {
     ///
     /// # Errors
     /// If the memory for arriving bodies, or the payer's share of it, is used up.
-    pub fn grow(&self, bytes: usize) -> Result<(), Error> {
+    pub(crate) fn grow(&self, bytes: usize) -> Result<(), Error> {
         let grown = self.memory.try_grow(bytes as u64);
         grown.map_err(|busy| match busy {
             Busy::Own => (self.own_limit)(),

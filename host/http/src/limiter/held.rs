@@ -10,11 +10,11 @@ use super::{Caller, CallerPermit, PagePermit};
 /// Permits of one request, released when it is answered.
 #[derive(Default)]
 pub struct Permits {
-    pub server: Mutex<Option<OwnedSemaphorePermit>>,
-    pub project: Mutex<Option<CallerPermit>>,
-    pub page: Mutex<Option<PagePermit>>,
+    pub(crate) server: Mutex<Option<OwnedSemaphorePermit>>,
+    pub(crate) project: Mutex<Option<CallerPermit>>,
+    pub(crate) page: Mutex<Option<PagePermit>>,
     /// Caller whose permit the request needs.
-    pub caller: OnceLock<Caller>,
+    pub(crate) caller: OnceLock<Caller>,
 }
 
 impl Permits {
@@ -25,7 +25,7 @@ impl Permits {
     }
 
     /// Moves the permit into a new value.
-    pub fn take(&self) -> Self {
+    pub(crate) fn take(&self) -> Self {
         Self {
             server: Mutex::new(self.server.lock().take()),
             project: Mutex::new(self.project.lock().take()),

@@ -77,7 +77,7 @@ pub struct Caller {
 }
 
 /// Concurrency permit of a request to a project.
-pub struct CallerPermit {
+pub(crate) struct CallerPermit {
     _of_project: Permit<Arc<str>>,
     _of_address: Option<OwnedSemaphorePermit>,
 }
@@ -116,7 +116,7 @@ pub struct RequestLimiter {
 }
 
 impl RequestLimiter {
-    pub fn new(limits: &Limits, sandbox: &Sandbox) -> Self {
+    pub(crate) fn new(limits: &Limits, sandbox: &Sandbox) -> Self {
         let strangers = stranger_shares(limits);
         let of_address = strangers.cap as usize / STRANGER_ADDRESS_DIVISOR;
         Self {
@@ -141,7 +141,7 @@ impl RequestLimiter {
     ///
     /// # Errors
     /// [`errors::NODE_BUSY`] if no permit becomes free in time.
-    pub async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
         // Most requests find a permit and set no timer.
         if let Ok(permit) = self.arrived.clone().try_acquire_owned() {
             return Ok(permit);
@@ -171,7 +171,7 @@ impl RequestLimiter {
     /// # Errors
     /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if no permit
     /// becomes free in time.
-    pub async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
+    pub(crate) async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
         let (projects, of_address) = self.gate_of(caller)?;
         let permit = projects.acquire(&caller.tenant, Queue::time(IN_FLIGHT_WAIT));
         let permit = permit.await;

@@ -61,7 +61,7 @@ pub struct Allowance {
 
 /// Outcome of counting a request.
 #[derive(Debug)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// Rate limit reported to the client.
     pub allowance: Allowance,
     /// Reason why the request is refused, if it is.
@@ -105,7 +105,7 @@ impl Rates {
 
     /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
     /// from the wider ones.
-    pub fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
+    pub(crate) fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
         self.take_all(&[&|| self.keys.take(&holder.key_id), &|| match project {
             Some(project) => self.tenants.take(project),
             None => self.organizations.take(holder.organization()),
