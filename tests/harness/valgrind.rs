@@ -38,20 +38,9 @@ pub fn obstacle() -> Option<&'static str> {
     valgrind.arg("--version").stdout(Stdio::null());
     if !valgrind.status().is_ok_and(|status| status.success()) {
         Some("valgrind is missing: `tests/setup` installs it")
-    } else if has_hidden_instructions() {
-        Some("valgrind hides instructions of this processor, with which toolkits are compiled")
     } else {
         None
     }
-}
-
-/// Returns true if toolkits are compiled with instructions that valgrind does not know. A server
-/// under valgrind does not load what its compiler, which runs outside of valgrind, has made.
-fn has_hidden_instructions() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512f") || is_x86_feature_detected!("avxvnni");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
 }
 
 impl CountedHost {
