@@ -344,6 +344,26 @@ async fn partial_change_keeps_the_rest_of_blocks() {
 }
 
 #[tokio::test]
+async fn change_without_effect_makes_no_version() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!(
+        "{SESSION_PATH}/{}",
+        create(&project, json!({ "user_id": "amy" })).await
+    );
+    let created = project.get(&path).await.expect(200);
+    for change in [
+        json!({ "tags": [] }),
+        json!({ "tags": { "disable": [] }, "tools": {} }),
+        json!({ "preload": { "tools": [] } }),
+        json!({ "multi_account": { "enable": null, "max_accounts_per_toolkit": null } }),
+    ] {
+        let changed = project.patch(&path, &change).await.expect(200);
+        assert_eq!(changed["config_version"], 1, "{change}");
+        assert_eq!(changed["config"], created["config"], "{change}");
+    }
+}
+
+#[tokio::test]
 async fn contradicting_proxy_switches_are_refused() {
     let project = Host::shared().await.new_project().await;
     let contradiction = json!({
