@@ -133,6 +133,7 @@ async fn unknown_member_is_refused_with_nearest_name() {
         [{ "multi_account": { "explicit_selection": true } }, "multi_account.explicit_selection", "`multi_account.require_explicit_selection`"],
         [{ "workbench": { "enabled": false } }, "workbench.enabled", "`workbench.enable`"],
         [{ "experimental": { "permission": {} } }, "experimental.permission", "`experimental.permissions`"],
+        [{ "require_approval": ["SEND"] }, "require_approval: belongs in", "`experimental.permissions.default`"],
     ]);
     for case in cases.as_array().unwrap() {
         let refused = project.patch(&path, &case[0]).await.expect(400);
