@@ -943,7 +943,8 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
         .await
         .expect(400);
     let mut restricted = config(&slug);
-    restricted["auth_config"]["restrict_to_following_tools"] = json!([manifest["tools"][1]["slug"]]);
+    restricted["auth_config"]["restrict_to_following_tools"] =
+        json!([manifest["tools"][1]["slug"]]);
     let restricted = seen
         .call(&project, "auth_configs_create", no, restricted)
         .await

@@ -15,7 +15,7 @@ use serde::{
 use crate::unknown::{Warnings, member_warning};
 
 /// Property of a change that repeats the kind of the record, and changes nothing.
-const KIND_MEMBER: &str = "type";
+const KIND_PROPERTY: &str = "type";
 
 /// Notes of [`Noting`] about a body.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Notes {
             self.path.push('.');
         }
         let unknown_to = known.filter(|known| !known.contains(&name));
-        self.has_known |= known.is_some() && unknown_to.is_none() && name != KIND_MEMBER;
+        self.has_known |= known.is_some() && unknown_to.is_none() && name != KIND_PROPERTY;
         if let Some(known) = unknown_to {
             let path = &self.path;
             self.warnings.add(|| member_warning(path, name, known));

@@ -31,8 +31,8 @@ const REQUEST_MEMBERS: [&str; 3] = [
     "managed_auth_via_service",
 ];
 
-/// Members of an object, whose values stay as they were written.
-type RawMembers = BTreeMap<String, Box<RawValue>>;
+/// Properties of an object, whose values stay as they were written.
+type RawProperties = BTreeMap<String, Box<RawValue>>;
 
 /// The operator word in its two casings.
 #[derive(Debug)]
@@ -105,9 +105,9 @@ impl Branding {
         if !text.contains(r#""response":null"#) {
             return None;
         }
-        let mut result: RawMembers = serde_json::from_str(text).ok()?;
+        let mut result: RawProperties = serde_json::from_str(text).ok()?;
         let results = result.get_mut("results")?;
-        let mut calls: Vec<RawMembers> = serde_json::from_str(results.get()).ok()?;
+        let mut calls: Vec<RawProperties> = serde_json::from_str(results.get()).ok()?;
         let without_response = calls
             .iter_mut()
             .filter(|call| call.get("response").is_some_and(|raw| raw.get() == "null"));
