@@ -137,6 +137,78 @@ async fn unsupported_auth_scheme_is_refused() {
 }
 
 #[tokio::test]
+async fn tools_of_other_toolkits_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    let (own, other) = (guest::tool(slug), given::shared_echo().await);
+    let lists = |tool: &str| {
+        json!({
+            "restrict_to_following_tools": [tool],
+            "tool_access_config": {
+                "tools_available_for_execution": [tool],
+                "tools_for_connected_account_creation": [tool],
+            },
+        })
+    };
+    let with = |mut lists: Value, settings: Value| {
+        let members = settings.as_object().unwrap().clone();
+        lists.as_object_mut().unwrap().extend(members);
+        lists
+    };
+    let custom = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let create = async |lists: Value| {
+        let config = with(lists, custom.clone());
+        let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+        project.post("/auth_configs", &body).await
+    };
+    let made = create(lists(&own.to_lowercase())).await.expect(201);
+    let path = format!(
+        "/auth_configs/{}",
+        made["auth_config"]["id"].as_str().unwrap()
+    );
+    let change = async |lists: Value| {
+        let body = with(lists, json!({ "type": "custom" }));
+        project.patch(&path, &body).await
+    };
+    for (wrong, similar) in [
+        (other.to_owned(), String::new()),
+        (format!("{own}S"), format!("; did you mean `{own}`?")),
+    ] {
+        for (refused, start) in [
+            (create(lists(&wrong)).await, "auth_config."),
+            (change(lists(&wrong)).await, ""),
+        ] {
+            let line = |list: &str| {
+                format!("{start}{list}: {wrong} is not a tool of toolkit {slug}{similar}")
+            };
+            let expected = [
+                line("restrict_to_following_tools"),
+                line("tool_access_config.tools_available_for_execution"),
+                line("tool_access_config.tools_for_connected_account_creation"),
+            ];
+            assert_eq!(refused.expect(400).problems(), expected);
+        }
+    }
+    change(lists(&own)).await.expect(200);
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(read["restrict_to_following_tools"], json!([own]));
+}
+
+#[tokio::test]
+async fn empty_name_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    for name in ["", " "] {
+        let settings = json!({
+            "type": "use_custom_auth", "authScheme": "API_KEY", "name": name, "credentials": {},
+        });
+        let body = json!({ "toolkit": { "slug": given::keyed().await }, "auth_config": settings });
+        let refused = project.post("/auth_configs", &body).await.expect(400);
+        let expected = ["auth_config.name: must have 1 to 256 characters"];
+        assert_eq!(refused.problems(), expected);
+    }
+}
+
+#[tokio::test]
 async fn only_the_oauth_scheme_requires_a_client() {
     let host = Host::shared().await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());

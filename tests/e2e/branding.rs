@@ -108,6 +108,12 @@ async fn errors_name_meta_tools_by_operator_word() {
         "{}",
         refused.text
     );
+    let nested = json!({ "tool_slug": "SERVICE_SEARCH_TOOLS", "arguments": {} });
+    let arguments = json!({ "tools": [nested], "sync_response_to_workbench": false });
+    let several = json!({ "slug": "ACME_MULTI_EXECUTE_TOOL", "arguments": arguments });
+    let done = project.post(&meta, &several).await.expect(200);
+    let reason = done["data"]["results"][0]["error"].as_str().unwrap();
+    assert!(reason.contains("ACME_SEARCH_TOOLS"), "{reason}");
 }
 
 #[tokio::test]

@@ -890,6 +890,9 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
     let webhook = given::webhook_trigger(&slug, "ARRIVED");
     manifest["triggers"] = json!([given::trigger(&slug, "EVENT"), webhook]);
+    let mut second = manifest["tools"][0].clone();
+    second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
+    manifest["tools"].as_array_mut().unwrap().push(second);
     host.publish(Guest::echo().component(), &manifest).await;
     let component = |guest: Guest, manifest: &Value| {
         Body::Raw(
@@ -940,7 +943,8 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
         .await
         .expect(400);
     let mut restricted = config(&slug);
-    restricted["auth_config"]["restrict_to_following_tools"] = json!(["ANOTHER_TOOL"]);
+    restricted["auth_config"]["restrict_to_following_tools"] =
+        json!([manifest["tools"][1]["slug"]]);
     let restricted = seen
         .call(&project, "auth_configs_create", no, restricted)
         .await

@@ -102,6 +102,22 @@ async fn unknown_parts_of_a_server_are_listed() {
 }
 
 #[tokio::test]
+async fn user_of_a_server_is_refused() {
+    let given = Given::new().await;
+    let id = given.server("Before").await;
+    let body = json!({ "name": "Mail", "auth_config_ids": [], "user_id": "amy" });
+    for refused in [
+        given.project.post(SERVERS_PATH, &body).await,
+        given.custom(body.clone()).await,
+        given.project.patch(&format!("/mcp/{id}"), &body).await,
+    ] {
+        let problems = refused.expect(400).problems();
+        assert!(problems[0].starts_with("user_id: "), "{problems:?}");
+        assert!(problems[0].ends_with("`?user_id=`"), "{problems:?}");
+    }
+}
+
+#[tokio::test]
 async fn change_leaves_other_fields_alone() {
     let given = Given::new().await;
     let id = given.server("Before").await;

@@ -65,6 +65,7 @@ async fn member_is_added_listed_and_removed() {
     for bad in [
         json!({ "email": "nobody", "role": "admin" }),
         json!({ "email": "a@b", "role": "owner" }),
+        json!({ "email": "a@b", "role": "admin", "name": " " }),
     ] {
         host.as_org()
             .post(MEMBERS_PATH, &bad)

@@ -193,6 +193,10 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
         ("include_tools[]=A", "include_tools: is unknown"),
         ("user_id=amy&user_id=bob", "user_id: is sent with several"),
         ("user_id=%FF", "user_id: contains"),
+        (
+            "session_id=1&session_id=2",
+            "session_id: is sent with several",
+        ),
         ("user_id=", "user_id: must not be empty"),
         (
             "connected_account_ids=",
@@ -217,6 +221,8 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
         ("user_id=eve", 400),
         ("connected_account_ids[]=a", 400),
         ("actions=A", 400),
+        ("agent=%FF", 400),
+        ("session_id=1&sessionId=2", 400),
         ("agent=editor", 200),
     ] {
         let url = format!("{session}?{query}");
@@ -249,6 +255,11 @@ async fn change_without_effect_is_refused() {
             &*config,
             json!({ "type": "custom", "enabled": false }),
             "/DISABLED`",
+        ),
+        (
+            &*config,
+            json!({ "type": "custom", "zzzzzzzz": 1 }),
+            "`zzzzzzzz` is not allowed",
         ),
         (
             "/org/project/config",

@@ -133,6 +133,7 @@ async fn unknown_member_is_refused_with_nearest_name() {
         [{ "multi_account": { "explicit_selection": true } }, "multi_account.explicit_selection", "`multi_account.require_explicit_selection`"],
         [{ "workbench": { "enabled": false } }, "workbench.enabled", "`workbench.enable`"],
         [{ "experimental": { "permission": {} } }, "experimental.permission", "`experimental.permissions`"],
+        [{ "require_approval": ["SEND"] }, "require_approval: belongs in", "`experimental.permissions.default`"],
     ]);
     for case in cases.as_array().unwrap() {
         let refused = project.patch(&path, &case[0]).await.expect(400);
@@ -341,6 +342,26 @@ async fn partial_change_keeps_the_rest_of_blocks() {
         (most, &config["search"]["enable"]),
         (&Value::Null, &json!(true))
     );
+}
+
+#[tokio::test]
+async fn change_without_effect_makes_no_version() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!(
+        "{SESSION_PATH}/{}",
+        create(&project, json!({ "user_id": "amy" })).await
+    );
+    let created = project.get(&path).await.expect(200);
+    for change in [
+        json!({ "tags": [] }),
+        json!({ "tags": { "disable": [] }, "tools": {} }),
+        json!({ "preload": { "tools": [] } }),
+        json!({ "multi_account": { "enable": null, "max_accounts_per_toolkit": null } }),
+    ] {
+        let changed = project.patch(&path, &change).await.expect(200);
+        assert_eq!(changed["config_version"], 1, "{change}");
+        assert_eq!(changed["config"], created["config"], "{change}");
+    }
 }
 
 #[tokio::test]

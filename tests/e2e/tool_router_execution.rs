@@ -231,6 +231,11 @@ async fn switched_off_meta_tools_are_refused() {
         .post(&meta, &json!({ "slug": "SERVICE_NONESUCH" }))
         .await;
     assert_eq!(unknown.expect(404)["error"]["slug"], "Tool_ToolNotFound");
+    for slug in [given::shared_echo().await, "RECIPE_A"] {
+        let other = project.post(&meta, &json!({ "slug": slug })).await;
+        let problems = other.expect(400).problems();
+        assert!(problems[0].contains("operation `execute`"), "{problems:?}");
+    }
 }
 
 #[tokio::test]

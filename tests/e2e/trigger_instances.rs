@@ -179,13 +179,18 @@ async fn upsert_refuses_unusable_accounts_and_configurations() {
         "{refused:#?}"
     );
     let body = with(&given.account, json!({ "wrod": "a", "session_id": 1 }));
-    let refused = given.upsert(body).await.expect(400);
+    let problems = given.upsert(body).await.expect(400).problems();
     assert_eq!(
-        refused.problems(),
+        problems[..2],
         [
             "unknown field `wrod`: did you mean `word`?",
             "unknown field `session_id`",
         ]
+    );
+    let known = ["known fields are", "`secret`", "`word`", "`labels`"];
+    assert!(
+        known.iter().all(|part| problems[2].contains(part)),
+        "{problems:?}"
     );
     let large = "x".repeat(64 << 10);
     let body = with(&given.account, json!({ "word": large }));

@@ -14,12 +14,15 @@ use serde::{
 
 use crate::unknown::{Warnings, member_warning};
 
+/// Property of a change that repeats the kind of the record, and changes nothing.
+const KIND_PROPERTY: &str = "type";
+
 /// Notes of [`Noting`] about a body.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// Warnings about unknown members.
     pub warnings: Warnings,
-    /// True if the body has a known property.
+    /// True if the body has a known property other than `type`.
     pub has_known: bool,
     /// Path to the value being read. Of a long name it has the start.
     path: String,
@@ -41,7 +44,7 @@ impl Notes {
             self.path.push('.');
         }
         let unknown_to = known.filter(|known| !known.contains(&name));
-        self.has_known |= known.is_some() && unknown_to.is_none();
+        self.has_known |= known.is_some() && unknown_to.is_none() && name != KIND_PROPERTY;
         if let Some(known) = unknown_to {
             let path = &self.path;
             self.warnings.add(|| member_warning(path, name, known));

@@ -10,7 +10,11 @@ use app::{
         truncate,
     },
 };
-use http::{ApiResult, Branding, Query, Server, errors, members::present, query::plain_name};
+use http::{
+    ApiResult, Branding, Query, Server, errors,
+    members::present,
+    query::{pairs, plain_name},
+};
 use manifest::did_you_mean;
 use serde::Deserialize;
 use url::Url;
@@ -28,10 +32,11 @@ const HARMLESS_PARAMETERS: [&str; 2] = ["agent", "session_id"];
 /// Checks the query of the address of a session.
 ///
 /// # Errors
-/// If a parameter could choose a user, accounts or tools.
+/// If a parameter could choose a user, accounts or tools, or is one that [`check_harmless`] refuses.
 pub(super) fn check_session(query: Option<&str>) -> ApiResult<()> {
-    match unknown_parameter(query.unwrap_or_default(), &[]) {
-        None => Ok(()),
+    let query = query.unwrap_or_default();
+    match unknown_parameter(query, &[]) {
+        None => check_harmless(query),
         Some(name) => Err(errors::invalid(format!(
             "{name}: the session determines its user, accounts and tools, not its address"
         ))
@@ -50,6 +55,26 @@ fn unknown_parameter(query: &str, known: &[String]) -> Option<String> {
                 .any(|harmless| is_same(harmless, plain));
         (!is_accepted).then(|| truncate(plain))
     })
+}
+
+/// Checks the parameters without effect.
+///
+/// # Errors
+/// If one is sent with several values, or any parameter contains NUL or bytes that are not UTF-8.
+fn check_harmless(query: &str) -> ApiResult<()> {
+    let pairs = pairs(query)?;
+    for harmless in HARMLESS_PARAMETERS {
+        let mut values = pairs
+            .iter()
+            .filter(|(name, value)| is_same(harmless, plain_name(name)) && !value.is_empty())
+            .map(|(_, value)| value);
+        let first = values.next();
+        if values.any(|value| Some(value) != first) {
+            let problem = format!("{harmless}: is sent with several values; send one");
+            return Err(errors::invalid(problem).into());
+        }
+    }
+    Ok(())
 }
 
 /// User and accounts of an address, and its choice of tools.
@@ -84,6 +109,7 @@ impl Address {
             ))
             .into());
         }
+        check_harmless(query)?;
         Ok(Query::<Self>::parse(query, branding)?.0)
     }
 

@@ -269,8 +269,8 @@ async fn credentials_and_values_are_limited_in_size() {
         let body = json!({
             "toolkit": { "slug": given::keyed().await },
             "auth_config": {
-                "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
-                "restrict_to_following_tools": ["x".repeat(bytes)],
+                "type": "use_custom_auth", "authScheme": "API_KEY",
+                "credentials": { "unknown": "x".repeat(bytes) },
             },
         });
         project.post("/auth_configs", &body).await

@@ -2,7 +2,7 @@
 
 use app::agents::mcp_servers::{Changes, Filter, Order};
 use http::{Page, branding::Branding, page::MAX_LIMIT, query::number_or_null};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{Direction, OrderBy, texts};
@@ -34,6 +34,11 @@ pub(crate) struct Create {
     /// Pins the tools to the versions of their toolkits that are published now. Later versions are not
     /// used until a change of the server sends `true` again.
     pin_tools: Option<bool>,
+    /// Always refused: the address of an MCP server names its user.
+    #[serde(default, deserialize_with = "refuse_user")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    user_id: Option<bool>,
 }
 
 impl Create {
@@ -75,6 +80,11 @@ pub(crate) struct CreateCustom {
     /// Pins the tools to the versions of their toolkits that are published now. Later versions are not
     /// used until a change of the server sends `true` again.
     pin_tools: Option<bool>,
+    /// Always refused: the address of an MCP server names its user.
+    #[serde(default, deserialize_with = "refuse_user")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    user_id: Option<bool>,
 }
 
 impl From<CreateCustom> for Changes {
@@ -102,6 +112,11 @@ pub(crate) struct Update {
     /// True pins the tools to the versions of their toolkits that are published now, and so accepts
     /// what changed since an earlier pin. False uses the latest versions.
     pin_tools: Option<bool>,
+    /// Always refused: the address of an MCP server names its user.
+    #[serde(default, deserialize_with = "refuse_user")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    user_id: Option<bool>,
 }
 
 impl From<Update> for Changes {
@@ -115,6 +130,12 @@ impl From<Update> for Changes {
             pin_tools: body.pin_tools,
         }
     }
+}
+
+fn refuse_user<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "restricts no MCP server: name the user in its address, with `?user_id=`",
+    ))
 }
 
 /// Users and accounts whose addresses are wanted.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use app::{
-    App,
+    App, Error,
     agents::{
         self, Approvable, Approval, SessionCaller, SessionExecute,
         meta::{self, MetaTool},
+        recipes,
     },
     core::ids::{LogId, SessionId},
     runs::Execution,
@@ -219,12 +220,22 @@ pub(crate) async fn execute_meta(
     };
     let caller = open(&key, &id).await?;
     let tool = meta_tool(&key.server, &call.slug);
-    let tool = tool.ok_or_else(|| {
-        let branding = &key.server.branding;
-        let slugs = MetaTool::all().map(|tool| branding.rename(tool.slug()));
-        errors::tool_not_found(shown(&call.slug), "", &did_you_mean(&call.slug, slugs))
-    })?;
+    let tool = tool.ok_or_else(|| no_meta_tool(&key.server, &call.slug))?;
     execute_meta_call(&key, &caller, tool, call).await
+}
+
+/// Returns the error for a slug that is not that of a meta tool.
+fn no_meta_tool(server: &Server, slug: &str) -> Error {
+    let catalog = server.app.catalog.snapshot();
+    if catalog.toolkit_of(slug.trim()).is_some() || recipes::is_recipe(&server.app, slug) {
+        let problem = format!(
+            "slug: {} is not a meta tool: run it with the operation `execute` of the session",
+            shown(slug)
+        );
+        return errors::session_invalid(problem);
+    }
+    let slugs = MetaTool::all().map(|tool| server.branding.rename(tool.slug()));
+    errors::tool_not_found(shown(slug), "", &did_you_mean(slug, slugs))
 }
 
 /// Executes a meta tool of the session. It asks for no approval, so that no state is one of its calls.

@@ -8,7 +8,10 @@ use http::{
     members::present,
     unimplemented::{Unimplemented, ignored, refused},
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IgnoredAny},
+};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -73,6 +76,11 @@ macro_rules! session_body {
             #[schema(schema_with = refused, required = false)]
             #[expect(dead_code, reason = "refused while it is read")]
             hooks: Unimplemented,
+            /// Always refused: the parts of the configuration say what needs approval.
+            #[serde(default, deserialize_with = "refuse_approval")]
+            #[schema(ignore)]
+            #[expect(dead_code, reason = "refused while it is read")]
+            require_approval: Option<bool>,
             /// No effect: this server does not offer billed accounts of its own.
             #[schema(schema_with = ignored, required = false)]
             #[expect(dead_code, reason = "accepted without effect")]
@@ -130,6 +138,12 @@ session_body! {
         #[serde(default, deserialize_with = "present")]
         experimental: Option<Option<PatchedExperiment>>,
     }
+}
+
+fn refuse_approval<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "belongs in `toolkits`, `tags` or `tools.TOOLKIT`; for all tools, set `experimental.permissions.default`",
+    ))
 }
 
 #[derive(Default, Deserialize, ToSchema)]

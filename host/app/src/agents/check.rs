@@ -16,9 +16,10 @@ pub const MAX_PINNED_ACCOUNTS: usize = 10;
 /// Sizes of a workbench that a client may ask for.
 const SANDBOX_SIZES: [&str; 4] = ["standard", "medium", "large", "xlarge"];
 
-/// Returns a configuration with the slugs of the catalog, if everything that it names exists and can
-/// be used by its user. What the configuration before named already is not checked again, so that an
-/// account that was paused, or a tool that a new version dropped, prevents no other change.
+/// Returns a configuration in its normal form, with the slugs of the catalog, if everything that it
+/// names exists and can be used by its user. What the configuration before named already is not checked
+/// again, so that an account that was paused, or a tool that a new version dropped, prevents no other
+/// change.
 pub(super) async fn checked(
     app: &App,
     project: &Project,
@@ -33,7 +34,7 @@ pub(super) async fn checked(
     if config.connected_accounts != before.connected_accounts {
         check_accounts(app, project, &config).await?;
     }
-    Ok(config)
+    Ok(config.normalized())
 }
 
 /// Spells every slug as the catalog does. A tool that was removed keeps its slug if the configuration

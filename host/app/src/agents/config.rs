@@ -75,6 +75,17 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns the form that all configurations with the same effect and the same view have.
+    pub(super) fn normalized(mut self) -> Self {
+        self.preload = self
+            .preload
+            .filter(|preload| *preload != Preload::Tools(Vec::new()));
+        // Without tags of the session, there is nothing that those of a toolkit could override.
+        self.toolkit_overrides_tags |=
+            self.tags == Tags::default() && self.approval_tags.is_empty();
+        self
+    }
+
     /// Returns true if another configuration asks for the approval of the same calls.
     pub(super) fn asks_as(&self, other: &Self) -> bool {
         self.approval_toolkits == other.approval_toolkits

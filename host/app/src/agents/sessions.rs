@@ -190,7 +190,7 @@ pub async fn change(
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut session = get(app, project, id).await?;
         session.body.check_version(expected_version)?;
-        let before = session.body.config.clone();
+        let before = session.body.config.clone().normalized();
         let mut requested = before.clone();
         apply(&mut requested)?;
         let config = check::checked(app, project, requested, &before).await?;

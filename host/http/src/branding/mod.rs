@@ -6,12 +6,18 @@
 
 mod serializer;
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use app::agents::meta::MetaTool;
 use bytes::Bytes;
 use parking_lot::RwLock;
-use serde_json::Value;
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 pub use self::serializer::Branded;
 
@@ -24,6 +30,9 @@ const REQUEST_MEMBERS: [&str; 3] = [
     "managed_auth_by_service",
     "managed_auth_via_service",
 ];
+
+/// Properties of an object, whose values stay as they were written.
+type RawProperties = BTreeMap<String, Box<RawValue>>;
 
 /// The operator word in its two casings.
 #[derive(Debug)]
@@ -77,14 +86,37 @@ impl Branding {
     }
 
     /// Returns the data of a meta tool's result with this installation's word in the slugs of meta tools,
-    /// unless it is the data of other tools.
+    /// except in the data of other tools.
     pub fn rename_result(&self, tool: MetaTool, data: Bytes) -> Bytes {
-        match std::str::from_utf8(&data) {
-            Ok(text) if !self.is_default() && !tool.returns_tool_data() => {
-                self.rename_slugs(text).into_owned().into()
-            }
-            _ => data,
+        if self.is_default() {
+            return data;
         }
+        let renamed = match std::str::from_utf8(&data) {
+            Ok(text) if tool == MetaTool::MultiExecuteTool => self.rename_reasons(text),
+            Ok(text) if !tool.returns_tool_data() => Some(self.rename_slugs(text).into_owned()),
+            _ => None,
+        };
+        renamed.map_or(data, Bytes::from)
+    }
+
+    /// Returns the result of several calls with this installation's word in the reasons why some of them
+    /// did not run, or `None` if all ran.
+    fn rename_reasons(&self, text: &str) -> Option<String> {
+        if !text.contains(r#""response":null"#) {
+            return None;
+        }
+        let mut result: RawProperties = serde_json::from_str(text).ok()?;
+        let results = result.get_mut("results")?;
+        let mut calls: Vec<RawProperties> = serde_json::from_str(results.get()).ok()?;
+        let without_response = calls
+            .iter_mut()
+            .filter(|call| call.get("response").is_some_and(|raw| raw.get() == "null"));
+        for reason in without_response.filter_map(|call| call.get_mut("error")) {
+            let renamed = self.rename_slugs(reason.get()).into_owned();
+            *reason = RawValue::from_string(renamed).ok()?;
+        }
+        *results = to_raw_value(&calls).ok()?;
+        serde_json::to_string(&result).ok()
     }
 
     /// Returns the name of a struct field or enum variant with this installation's word.
@@ -196,12 +228,26 @@ mod tests {
 
     #[test]
     fn data_of_tools_keeps_its_words() {
-        let data = Bytes::from_static(br#"{"next":"SERVICE_SEARCH_TOOLS"}"#);
         let branding = Branding::new("acme");
-        let of_tools = branding.rename_result(MetaTool::MultiExecuteTool, data.clone());
-        assert_eq!(of_tools, data);
+        let data = Bytes::from_static(br#"{"next":"SERVICE_SEARCH_TOOLS"}"#);
+        let of_tool = branding.rename_result(MetaTool::ProxyExecute, data.clone());
+        assert_eq!(of_tool, data);
         let own = branding.rename_result(MetaTool::SearchTools, data);
         assert_eq!(own, r#"{"next":"ACME_SEARCH_TOOLS"}"#);
+    }
+
+    #[test]
+    fn only_calls_without_response_are_renamed() {
+        let ran = r#"{"error":null,"response":{"data":1.00,"error":"SERVICE_GET_RECIPE"}}"#;
+        let refused = r#"{"error":"no SERVICE_GET_RECIPE","response":null}"#;
+        let data = |calls: &[&str]| Bytes::from(format!(r#"{{"results":[{}]}}"#, calls.join(",")));
+        let renamed = |data: Bytes| {
+            let branding = Branding::new("acme");
+            branding.rename_result(MetaTool::MultiExecuteTool, data)
+        };
+        assert_eq!(renamed(data(&[ran])), data(&[ran]));
+        let expected = r#"{"error":"no ACME_GET_RECIPE","response":null}"#;
+        assert_eq!(renamed(data(&[ran, refused])), data(&[ran, expected]));
     }
 
     #[test]

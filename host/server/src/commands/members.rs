@@ -34,8 +34,8 @@ enum Action {
         #[arg(long, default_value = "viewer")]
         role: String,
         /// Display name
-        #[arg(long, default_value = "")]
-        name: String,
+        #[arg(long)]
+        name: Option<String>,
         /// Name or id of the project of requests that do not name one [default: the oldest project]
         #[arg(long)]
         project: Option<String>,

@@ -122,9 +122,14 @@ impl WorkbenchBody {
 
 impl MultiAccountBody {
     pub(super) fn apply(&self, accounts: &mut Option<MultiAccount>) {
+        let most = self.max_accounts_per_toolkit;
+        let has_value = self.enable.or(self.require_explicit_selection).is_some();
+        if accounts.is_none() && !has_value && most.flatten().is_none() {
+            return;
+        }
         let accounts = accounts.get_or_insert_default();
         set(&mut accounts.enabled, self.enable);
-        if let Some(most) = self.max_accounts_per_toolkit {
+        if let Some(most) = most {
             accounts.max_accounts = most.map(|most| most as u32);
         }
         let explicit = self.require_explicit_selection;

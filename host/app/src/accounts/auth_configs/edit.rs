@@ -1,5 +1,7 @@
 //! Creation and changes of auth configs, and the checks that both share.
 
+use std::collections::BTreeSet;
+
 use manifest::{AuthMode, AuthScheme};
 use oauth::Client;
 use serde::de::{Deserialize, IntoDeserializer};
@@ -11,7 +13,7 @@ use super::{AuthConfig, COLLECTION, Credentials, Proxy, Status, credentials, get
 use crate::{
     App, Result,
     accounts::{errors, oauth_apps, scheme},
-    catalog::{LATEST, Release},
+    catalog::{LATEST, Release, Snapshot},
     core::{
         ids::{self, AuthConfigId},
         json,
@@ -83,8 +85,8 @@ const CLIENT_VALUES: [&str; 6] = [
 /// Maximum size of the credentials and lists of an auth config as JSON, in bytes.
 pub const MAX_AUTH_CONFIG_BYTES: usize = 128 << 10;
 
-/// Creates an auth config. Fails if the toolkit is unknown or does not offer the scheme, or
-/// credentials are missing or invalid.
+/// Creates an auth config. Fails if the toolkit is unknown or does not offer the scheme, credentials are
+/// missing or invalid, or a listed tool is not one of the toolkit.
 pub async fn create(
     app: &App,
     project: &Project,
@@ -113,12 +115,12 @@ pub async fn create(
         proxy.to_net_proxy(CREATE_PATH)?;
     }
     let id = AuthConfigId::random();
-    let name = match request.name.as_deref().map(str::trim) {
-        None | Some("") => format!("{}-{}", release.slug, ids::random_text(6)),
-        Some(name) => checked_name(CREATE_PATH, name.to_owned())?,
+    let name = match &request.name {
+        None => format!("{}-{}", release.slug, ids::random_text(6)),
+        Some(name) => checked_name(CREATE_PATH, name)?,
     };
     let (own, shared, proxy) = seal(app, project, &id, &request.credentials).await?;
-    let body = AuthConfig {
+    let mut body = AuthConfig {
         folded: name.to_lowercase(),
         name,
         toolkit: release.slug.to_string(),
@@ -134,6 +136,7 @@ pub async fn create(
         shared,
         proxy,
     };
+    body.check_tools(&app.catalog.snapshot(), CREATE_PATH, &BTreeSet::new())?;
     record_limits::admit(app, &project.id, RecordKind::AuthConfig, &COLLECTION).await?;
     check_size(&body, &request.credentials)?;
     Ok(projects::insert(app, project, id.as_str(), body).await?)
@@ -149,7 +152,7 @@ pub async fn change(
 ) -> Result<()> {
     changes.name = changes
         .name
-        .map(|name| checked_name(CHANGE_PATH, name.trim().to_owned()))
+        .map(|name| checked_name(CHANGE_PATH, &name))
         .transpose()?;
     if let Some(Some(proxy)) = &changes.proxy {
         proxy.to_net_proxy(CHANGE_PATH)?;
@@ -174,7 +177,7 @@ pub async fn change(
         check_shared(CHANGE_PATH, scheme, &changes.shared)?;
         let body = &mut record.body;
         (body.credentials, body.shared, body.proxy) = seal(app, project, id, &credentials).await?;
-        changes.apply_to(body);
+        changes.apply_to(body, &app.catalog.snapshot())?;
         check_size(body, &credentials)?;
         Ok((Batch::at(app.clock.now()).update(&record), ()))
     });
@@ -197,8 +200,10 @@ impl Changes {
         }
     }
 
-    /// Changes the fields of an auth config that are not sealed.
-    fn apply_to(&self, body: &mut AuthConfig) {
+    /// Changes the fields of an auth config that are not sealed. Fails if a list has a tool that is not
+    /// one of the toolkit.
+    fn apply_to(&self, body: &mut AuthConfig, catalog: &Snapshot) -> Result<()> {
+        let listed_before = body.listed_tools();
         if let Some(name) = &self.name {
             (body.name, body.folded) = (name.clone(), name.to_lowercase());
         }
@@ -212,18 +217,14 @@ impl Changes {
             }
         }
         body.in_sessions = self.in_sessions.unwrap_or(body.in_sessions);
+        body.check_tools(catalog, CHANGE_PATH, &listed_before)
     }
 }
 
 /// Fails if an auth config is larger than [`MAX_AUTH_CONFIG_BYTES`].
 fn check_size(body: &AuthConfig, credentials: &Credentials) -> Result<()> {
-    let lists = [
-        &body.restrict_to,
-        &body.tools_for_execution,
-        &body.tools_for_connection,
-    ];
-    let text = serde_json::to_vec(&(&credentials.own, &credentials.shared, lists))
-        .map_err(errors::internal)?;
+    let parts = (&credentials.own, &credentials.shared, body.tool_lists());
+    let text = serde_json::to_vec(&parts).map_err(errors::internal)?;
     if text.len() > MAX_AUTH_CONFIG_BYTES {
         return Err(errors::invalid(format!(
             "body: the credentials and the lists of tools have more than {MAX_AUTH_CONFIG_BYTES} bytes as JSON"
@@ -232,13 +233,14 @@ fn check_size(body: &AuthConfig, credentials: &Credentials) -> Result<()> {
     Ok(())
 }
 
-fn checked_name(path: &str, name: String) -> Result<String> {
+fn checked_name(path: &str, name: &str) -> Result<String> {
+    let name = name.trim();
     if name.is_empty() || name.chars().count() > 256 {
         return Err(errors::invalid(format!(
             "{path}name: must have 1 to 256 characters"
         )));
     }
-    Ok(name)
+    Ok(name.to_owned())
 }
 
 type SealedValues = Sealed<Map<String, Value>>;

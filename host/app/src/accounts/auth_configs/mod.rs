@@ -6,6 +6,7 @@
 
 mod edit;
 mod secrets;
+mod tools;
 
 use std::collections::HashMap;
 
@@ -85,13 +86,6 @@ impl Document for AuthConfig {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-fn allows_tool(list: &[String], tool: &str) -> bool {
-    list.is_empty()
-        || list
-            .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(tool))
-}
-
 /// Status of an auth config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
@@ -101,20 +95,6 @@ pub enum Status {
     Enabled,
     /// New connections may not start.
     Disabled,
-}
-
-impl AuthConfig {
-    /// Returns true if a tool may run with the accounts of this auth config.
-    #[must_use]
-    pub fn allows(&self, tool: &str) -> bool {
-        allows_tool(&self.tools_for_execution, tool) && allows_tool(&self.restrict_to, tool)
-    }
-
-    /// Returns true if every tool may run with the accounts of this auth config.
-    #[must_use]
-    pub fn allows_all(&self) -> bool {
-        self.tools_for_execution.is_empty() && self.restrict_to.is_empty()
-    }
 }
 
 /// Filter for lists of auth configs. Empty fields do not filter.
@@ -247,38 +227,4 @@ pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: boo
     // Registrations that were in progress during the deletion are deleted here. No new ones can
     // start now.
     accounts::delete_clients(app, project, id).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn config(restrict_to: &[&str], for_execution: &[&str]) -> AuthConfig {
-        let sealed = || serde_json::from_str("\"v1.a.b\"").unwrap();
-        let owned = |list: &[&str]| list.iter().map(|&s| s.to_owned()).collect();
-        AuthConfig {
-            name: "n".into(),
-            folded: "n".into(),
-            toolkit: "mail".into(),
-            scheme: AuthMode::ApiKey,
-            managed: false,
-            status: Status::Enabled,
-            uuid: Uuid::nil(),
-            restrict_to: owned(restrict_to),
-            tools_for_execution: owned(for_execution),
-            tools_for_connection: vec![],
-            in_sessions: false,
-            credentials: sealed(),
-            shared: sealed(),
-            proxy: None,
-        }
-    }
-
-    #[test]
-    fn both_lists_must_let_a_tool_through() {
-        assert!(config(&[], &[]).allows("MAIL_SEND"));
-        assert!(config(&["mail_send"], &[]).allows("MAIL_SEND"));
-        assert!(!config(&["MAIL_SEND"], &["MAIL_LIST"]).allows("MAIL_SEND"));
-        assert!(!config(&[], &["MAIL_LIST"]).allows("MAIL_SEND"));
-    }
 }

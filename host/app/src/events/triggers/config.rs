@@ -34,15 +34,35 @@ pub(super) async fn accept(
     let accepted = accepted.map_err(|problems| errors::config_invalid(&trigger.slug, problems))?;
     let names: BTreeSet<_> = config.keys().map(|name| truncate(name)).collect();
     let unknown = accepted.unknown.iter();
-    let problems = unknown
+    let mut problems: Vec<_> = unknown
         .filter(|unknown| names.contains(&unknown.name))
         .map(|unknown| unknown.problem("field"))
         .collect();
+    if !problems.is_empty() {
+        problems.push(known_fields(trigger));
+    }
     errors::refuse_problems(problems, |problems| {
         errors::config_invalid(&trigger.slug, problems)
     })?;
     serde_json::from_slice(&accepted.value)
         .map_err(|cause| errors::internal(format!("cannot read a configuration: {cause}")))
+}
+
+/// Returns the line of an error with the fields that the schema of a trigger type describes.
+fn known_fields(trigger: &TriggerType) -> String {
+    let schema = schema(trigger).unwrap_or_default();
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let names: Vec<_> = fields.map(|(name, _)| format!("`{name}`")).collect();
+    match &names[..] {
+        [] => "the trigger type has no fields".to_owned(),
+        names => format!("known fields are {}", names.join(", ")),
+    }
+}
+
+/// Returns the schema of the configurations of a trigger type, if it can be read.
+fn schema(trigger: &TriggerType) -> Option<Value> {
+    let text = trigger.config.text().ok()?;
+    serde_json::from_str(text.get()).ok()
 }
 
 /// Returns a configuration as JSON. Fails only if memory cannot be written.
@@ -64,9 +84,7 @@ pub(super) fn identity(app: &App, trigger: &str, account: &str, config: &Config)
 /// Masks the secrets of a configuration: the values of all properties that the schema marks as
 /// `writeOnly`. Without the schema, every value is masked.
 pub(super) fn mask(found: Option<&ResolvedTrigger>, config: Config) -> Config {
-    let schema = found.and_then(|found| found.trigger.config.text().ok());
-    let schema = schema.and_then(|text| serde_json::from_str::<Value>(text.get()).ok());
-    let Some(schema) = schema else {
+    let Some(schema) = found.and_then(|found| schema(&found.trigger)) else {
         let members = config.into_iter();
         let masked = members.map(|(name, value)| (name, accounts::mask(&value)));
         return masked.collect();
