@@ -58,6 +58,9 @@ fn unknown_key_is_refused_but_client_names_pass() {
     let error = read(&[("TOOLHOST_NET_ALLOW", "10.0.0.0/8")]).unwrap_err();
     let question = "did you mean `TOOLHOST_NET__ALLOW`?";
     assert!(format!("{error:#}").contains(question), "{error:#}");
+    let error = read(&[("TOOLHOST_LOGS_KEEP_COUNT", "1")]).unwrap_err();
+    let advice = "`TOOLHOST_LOGS__KEEP_COUNT` was removed in this version: executions are now erased by `logs.keep_days` alone";
+    assert!(format!("{error:#}").contains(advice), "{error:#}");
     read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")]).unwrap();
 }
 
