@@ -767,6 +767,21 @@ async fn bridged_client_gets_the_link_in_an_error() {
 }
 
 #[tokio::test]
+async fn bridge_names_the_remedy_for_a_wrong_key() {
+    let given = Given::new().await;
+    let id = given.url.rsplit('/').next().unwrap();
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let arguments = ["mcp", "--stdio", "--server", id, "--api-key", "ak_unknown"];
+    let setup = Host::shared().await.setup();
+    let output = setup.converse(&arguments, format!("{list}\n"));
+    let answer: Value = serde_json::from_str(output.trim()).unwrap();
+    let message = answer["error"]["message"].as_str().unwrap();
+    for part in ["401", "Invalid API key", "check the key"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn bridge_answers_what_a_proxy_refuses() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", proxy.local_addr().unwrap());
