@@ -631,6 +631,20 @@ async fn session_exposes_exactly_its_tools() {
 }
 
 #[tokio::test]
+async fn unlisted_tool_is_not_called_missing() {
+    let project = Host::shared().await.new_project().await;
+    let url = session(&project, given::shared_echo().await).await;
+    let unlisted = guest::tool(given::keyed().await);
+    let params = json!({ "name": unlisted, "arguments": {} });
+    let headers = [("x-api-key", project.key())];
+    let called = request(&project, &url, "tools/call", params, &headers).await;
+    let called = result(&called).to_string();
+    for part in ["but does not list it", "SERVICE_MULTI_EXECUTE_TOOL"] {
+        assert!(called.contains(part), "{called}");
+    }
+}
+
+#[tokio::test]
 async fn session_needs_the_key_of_its_project() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -28,8 +28,8 @@ impl Config {
     }
 }
 
-/// Checks what `EnvFilter` accepts in a directive although it would match nothing. It takes a misspelled
-/// level for a target.
+/// Refuses a directive that `EnvFilter` accepts although it would match nothing: a misspelled level is a
+/// target there.
 fn check(directive: &str) -> Result<(), String> {
     let Some(end) = directive.find(['=', '[']) else {
         return match directive.parse::<LevelFilter>() {
@@ -40,11 +40,13 @@ fn check(directive: &str) -> Result<(), String> {
         };
     };
     let target = &directive[..end];
-    let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
-    match target.chars().all(is_path) {
-        true => Ok(()),
-        false => Err(format!(
-            "`{target}` is not the path of a module, in which a crate has `_` for each `-` of its name"
-        )),
+    if target
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))
+    {
+        return Ok(());
     }
+    Err(format!(
+        "`{target}` is not the path of a module, in which a crate has `_` for each `-` of its name"
+    ))
 }

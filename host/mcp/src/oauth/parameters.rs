@@ -40,7 +40,7 @@ impl Parameters {
             .ok_or_else(|| errors::mcp_authorization_invalid(format!("{name}: is required")))
     }
 
-    /// Checks that the request names no scope besides the one that the server grants (RFC 6749, section
+    /// Checks that the request names no scope but the one that the server grants (RFC 6749, section
     /// 3.3).
     ///
     /// # Errors
