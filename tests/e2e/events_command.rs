@@ -113,12 +113,17 @@ async fn tail_prints_only_selected_events() {
     };
     let mut other = follow("ada");
     let own = follow("test");
-    wait_until("an event is printed", async || {
-        send(&host.as_project(), &subscription, 0).await;
-        !own.output().is_empty()
+    let connected = "connected, waiting for events\n";
+    wait_until("the tails say that they are connected", async || {
+        [&other, &own].iter().all(|tail| tail.output() == connected)
     })
     .await;
-    assert_eq!(other.output(), "");
+    wait_until("an event is printed", async || {
+        send(&host.as_project(), &subscription, 0).await;
+        own.output().contains("TEST_EVENT")
+    })
+    .await;
+    assert_eq!(other.output(), connected);
     assert!(!other.process.has_ended());
 }
 

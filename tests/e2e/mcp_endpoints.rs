@@ -544,14 +544,9 @@ async fn key_is_needed_if_the_project_requires_it() {
 }
 
 #[tokio::test]
-async fn versions_since_2025_03_are_negotiated() {
+async fn every_version_with_connections_is_negotiated() {
     let given = Given::new().await;
-    for (asked, agreed) in [
-        ("2025-03-26", "2025-03-26"),
-        ("2025-06-18", "2025-06-18"),
-        ("2025-11-25", "2025-11-25"),
-        ("2024-11-05", "2025-11-25"),
-    ] {
+    for asked in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let params = json!({
             "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
         });
@@ -568,7 +563,7 @@ async fn versions_since_2025_03_are_negotiated() {
             .exchange(Method::POST, &given.url, &headers, body)
             .await;
         let initialized = result(&answer);
-        assert_eq!(initialized["protocolVersion"], agreed, "{asked}");
+        assert_eq!(initialized["protocolVersion"], asked);
         assert!(initialized["capabilities"]["tools"].is_object());
         assert!(answer.header("mcp-session-id").len() >= 22);
     }
@@ -632,6 +627,20 @@ async fn session_exposes_exactly_its_tools() {
             );
             assert_eq!(report["calls"][1]["is_error"], true, "{which}");
         }
+    }
+}
+
+#[tokio::test]
+async fn unlisted_tool_is_not_called_missing() {
+    let project = Host::shared().await.new_project().await;
+    let url = session(&project, given::shared_echo().await).await;
+    let unlisted = guest::tool(given::keyed().await);
+    let params = json!({ "name": unlisted, "arguments": {} });
+    let headers = [("x-api-key", project.key())];
+    let called = request(&project, &url, "tools/call", params, &headers).await;
+    let called = result(&called).to_string();
+    for part in ["but does not list it", "SERVICE_MULTI_EXECUTE_TOOL"] {
+        assert!(called.contains(part), "{called}");
     }
 }
 
@@ -769,6 +778,21 @@ async fn bridged_client_gets_the_link_in_an_error() {
         (&answer["id"], &answer["error"]["code"]),
         (&json!(2), &json!(-32042))
     );
+}
+
+#[tokio::test]
+async fn bridge_names_the_remedy_for_a_wrong_key() {
+    let given = Given::new().await;
+    let id = given.url.rsplit('/').next().unwrap();
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let arguments = ["mcp", "--stdio", "--server", id, "--api-key", "ak_unknown"];
+    let setup = Host::shared().await.setup();
+    let output = setup.converse(&arguments, format!("{list}\n"));
+    let answer: Value = serde_json::from_str(output.trim()).unwrap();
+    let message = answer["error"]["message"].as_str().unwrap();
+    for part in ["401", "Invalid API key", "check the key"] {
+        assert!(message.contains(part), "{message}");
+    }
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ async fn unfit_headers_get_the_errors_of_json_rpc() {
         (
             [json, ("mcp-protocol-version", "2020-01-01")],
             400,
-            "2025-11-25",
+            "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28",
         ),
     ] {
         let body = list.clone().into_bytes();
@@ -119,6 +119,22 @@ async fn unfit_headers_get_the_errors_of_json_rpc() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(advice), "{headers:?}: {message}");
         assert!(!message.contains("2020-01-01"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn other_http_methods_get_errors_of_json_rpc() {
+    let project = Host::shared().await.new_project().await;
+    let (url, _) = echo(&project).await;
+    for method in [Method::PUT, Method::PATCH] {
+        let answer = project.exchange(method, &url, &[], Vec::new()).await;
+        let error = parsed(&answer);
+        assert_eq!(
+            (answer.status, &error["error"]["code"]),
+            (405, &json!(-32600)),
+            "{error}"
+        );
+        assert_eq!(answer.header("allow"), "GET, POST, DELETE");
     }
 }
 
@@ -172,12 +188,14 @@ async fn faulty_messages_get_the_errors_of_json_rpc() {
     let nameless = message(7, "tools/call", json!({})).to_string();
     let batch = json!([message(7, "ping", json!({}))]).to_string();
     let answered = json!({ "jsonrpc": "2.0", "id": 7, "error": 5 }).to_string();
+    let fraction = r#"{"jsonrpc":"2.0","id":7.0,"method":"tools/list"}"#;
     for (body, id, code, status, reason) in [
         ("{\"jsonrpc\":", Value::Null, -32700, 400, "EOF"),
         ("", Value::Null, -32700, 400, "EOF"),
         ("5", Value::Null, -32600, 400, "object"),
         ("{}", Value::Null, -32600, 400, "jsonrpc"),
         (&*batch, Value::Null, -32600, 400, "batches"),
+        (fraction, Value::Null, -32600, 400, "id must be"),
         (r#"{"id":7,"error":5}"#, json!(7), -32600, 400, "jsonrpc"),
         (&*answered, json!(7), -32600, 400, "responses"),
         (&*call(json!("{}")), json!(7), -32602, 200, "not a string"),

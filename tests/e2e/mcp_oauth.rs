@@ -603,6 +603,18 @@ async fn refresh_beyond_the_granted_scope_is_refused() {
 }
 
 #[tokio::test]
+async fn token_requests_that_are_json_are_refused() {
+    let given = Given::new().await;
+    let body = json!({ "grant_type": "refresh_token", "refresh_token": "x", "client_id": "y" });
+    for path in ["/oauth/token", "/oauth/revoke"] {
+        let refused = given.post_json(path, &body).await;
+        assert_refused(&refused, "invalid_request");
+        let text = refused.text();
+        assert!(text.contains("application/x-www-form-urlencoded"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn pages_of_endpoints_need_no_resource() {
     let given = Given::new().await;
     let base = given.base();
@@ -1008,6 +1020,8 @@ async fn invalid_requests_are_never_redirected() {
         ("code_challenge", Some("short")),
         ("code_challenge_method", None),
         ("code_challenge_method", Some("plain")),
+        ("scope", Some("admin")),
+        ("scope", Some("mcp admin")),
         ("resource", None),
         ("resource", Some("https://evil.example/v3/mcp/1")),
     ] {

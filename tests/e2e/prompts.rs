@@ -260,12 +260,13 @@ async fn missing_model_setting_is_named() {
     for answer in [say(&project, tool, "do it", &[]).await, input] {
         let answer = answer.expect(501);
         answer.assert_envelope();
-        assert!(
-            answer["error"]["suggested_fix"]
-                .as_str()
-                .unwrap()
-                .contains("llm.base_url"),
-            "{answer:#?}"
-        );
+        for (field, named) in [
+            ("message", "`text` is a prompt"),
+            ("suggested_fix", "in `arguments`"),
+            ("suggested_fix", "llm.base_url"),
+        ] {
+            let text = answer["error"][field].as_str().unwrap();
+            assert!(text.contains(named), "{answer:#?}");
+        }
     }
 }

@@ -44,6 +44,8 @@ async fn unknown_tool_suggests_a_similar_one() {
     for tool in [
         format!("{slug}_SECNOD"),
         format!("{slug}-second").to_lowercase(),
+        format!("{}%20second", slug.to_lowercase()),
+        format!("{}Second", slug.to_lowercase()),
     ] {
         let message = message(&tool).await;
         assert!(message.contains(&question), "{tool}: {message}");

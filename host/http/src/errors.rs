@@ -45,10 +45,10 @@ app::error_table! { pub table:
     MCP_GRANT_TYPE_UNKNOWN = mcp_grant_type_unknown(): Invalid, 4418, "McpAuthorization_GrantTypeUnknown",
         "grant_type is not supported",
         "use authorization_code or refresh_token";
-    /// A client requests a scope that was not granted.
+    /// A client requests a scope that the server does not grant.
     MCP_SCOPE_INVALID = mcp_scope_invalid(): Invalid, 4419, "McpAuthorization_ScopeInvalid",
-        "scope is more than was granted",
-        "send the `scope` of the last token response, or none";
+        "scope names more than `mcp`, the only scope of this server",
+        "send `scope=mcp`, or no scope";
 
     /// Too many wrong keys came from one address.
     TOO_MANY_FAILURES = too_many_failures(retry_after: Duration): LimitReached, 10430, "HTTP_TooManyFailedAuthentications",

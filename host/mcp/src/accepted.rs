@@ -57,9 +57,13 @@ impl Accepted {
 
 /// Returns true if the body of a request is declared as JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let given = headers.get(header::CONTENT_TYPE);
-    let given = given.and_then(|value| value.to_str().ok());
-    given.is_some_and(|given| essence(given).eq_ignore_ascii_case(JSON_MEDIA_TYPE))
+    content_type(headers).is_some_and(|given| given.eq_ignore_ascii_case(JSON_MEDIA_TYPE))
+}
+
+/// Returns the media type of a body without its parameters, if the message declares one.
+pub(crate) fn content_type(headers: &HeaderMap) -> Option<&str> {
+    let given = headers.get(header::CONTENT_TYPE)?;
+    given.to_str().ok().map(essence)
 }
 
 /// Returns a media type without its parameters.

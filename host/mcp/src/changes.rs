@@ -8,18 +8,18 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use axum::{
-    http::{HeaderValue, header},
-    response::{IntoResponse, Response, sse::Event},
-};
+use axum::response::{Response, sse::Event};
 use futures::stream;
-use http::{ApiError, HttpError, sse::event_stream};
+use http::sse::event_stream;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
 
-use super::endpoint::Endpoint;
+use super::{
+    endpoint::Endpoint,
+    headers::{METHODS_WITHOUT_STREAM, refuse_method},
+};
 
 /// Time after which a stream ends.
 const MAX_AGE: Duration = Duration::from_secs(900);
@@ -28,8 +28,6 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Notification of protocol versions before 2026-07-28.
 const LIST_CHANGED_NOTIFICATION: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-/// Methods of an endpoint that offers no stream.
-pub(super) const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
 
 /// The changes of the list of tools of an endpoint, which holds the permit of the stream.
 pub(super) struct ToolListChanges {
@@ -72,10 +70,7 @@ impl ToolListChanges {
 pub(super) fn stream(mut endpoint: Endpoint) -> Response {
     endpoint.open_stream();
     if !endpoint.has_stream() {
-        let mut response = ApiError::Http(HttpError::WrongMethod).into_response();
-        let methods = HeaderValue::from_static(METHODS_WITHOUT_STREAM);
-        response.headers_mut().insert(header::ALLOW, methods);
-        return response;
+        return refuse_method(METHODS_WITHOUT_STREAM);
     }
     let changes = ToolListChanges::watch(endpoint);
     let notifications = stream::unfold(changes, async |mut changes| {

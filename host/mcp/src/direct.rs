@@ -29,6 +29,7 @@ use super::{
     approving::CallApproval,
     connecting::{Consent, UrlRequest},
     endpoint::{Endpoint, cancelled},
+    messages::request_id,
     results::Answer,
 };
 
@@ -51,6 +52,7 @@ enum Method {
 #[serde(deny_unknown_fields)]
 struct Message<'a> {
     jsonrpc: &'a str,
+    #[serde(deserialize_with = "request_id")]
     id: RequestId,
     method: &'a str,
     #[serde(borrow)]
@@ -260,6 +262,7 @@ mod tests {
         }
         for body in [
             r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","id":1.0,"method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,

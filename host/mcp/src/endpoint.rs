@@ -319,6 +319,9 @@ impl Endpoint {
         let catalog = self.app().catalog.snapshot();
         let found = agents::preloaded_tool(&catalog, config, name);
         found.map(Offered::Tool).ok_or_else(|| {
+            if agents::is_permitted(&catalog, config, name) {
+                return errors::mcp_tool_not_listed(truncate(name));
+            }
             let meta_names = MetaTool::in_force(config)
                 .map(|tool| tools::meta_name(tool, &self.server.branding));
             let preloaded_names = agents::preloaded(&catalog, config)

@@ -1,7 +1,5 @@
 //! The methods that an MCP client may call.
 
-use std::borrow::Cow;
-
 use app::agents::SessionCaller;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -9,10 +7,9 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, ConstString, CustomRequest, CustomResult,
         ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
         Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
-        ToolListChangedNotification,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        ServerNotification, SubscriptionFilter, ToolListChangedNotification,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -63,12 +60,6 @@ impl ServerHandler for Endpoint {
         }
         info.server_info = implementation;
         info
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
-        let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
-        supported.cloned().collect()
     }
 
     /// Returns `None` if too many streams are open. The client is told that there are no

@@ -9,10 +9,15 @@ use net::text::media_type;
 
 use super::{
     accepted::{Accepted, is_json},
-    changes::METHODS_WITHOUT_STREAM,
     messages::{Refusal, id_of},
 };
 
+/// Methods of an endpoint.
+pub(super) const METHODS: &str = "GET, POST, DELETE";
+/// Methods of an endpoint that offers no stream.
+pub(super) const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
+/// Explanation for a request with another method.
+const METHOD_REFUSED: &str = "the endpoint does not take this method: send messages with POST";
 /// Explanation for a request to the address of an endpoint that no MCP client sent.
 const STREAM_REFUSED: &str = "this address is an MCP endpoint: add it to an MCP client, as a server with the transport streamable HTTP; a client that opens a stream sends `accept: text/event-stream`";
 
@@ -38,23 +43,23 @@ pub(super) fn refuse_stream(headers: &HeaderMap) -> Option<Response> {
 
 /// Refuses a request whose method or headers do not fit a message.
 pub(super) fn refuse(head: &Parts, body: &[u8]) -> Option<Response> {
-    let (status, problem) = problem(head)?;
-    let mut response = Refusal::new(status, id_of(body), problem).into_response();
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        let methods = HeaderValue::from_static(METHODS_WITHOUT_STREAM);
-        response.headers_mut().insert(header::ALLOW, methods);
+    if head.method != Method::POST {
+        return Some(refuse_method(METHODS_WITHOUT_STREAM));
     }
-    Some(response)
+    let (status, problem) = problem(&head.headers)?;
+    Some(Refusal::new(status, id_of(body), problem).into_response())
 }
 
-fn problem(head: &Parts) -> Option<(StatusCode, &'static str)> {
-    let headers = &head.headers;
-    if head.method != Method::POST {
-        return Some((
-            StatusCode::METHOD_NOT_ALLOWED,
-            "the endpoint does not take this method: send messages with POST",
-        ));
-    }
+/// Refuses a request whose method is not one of those that the endpoint takes.
+pub(super) fn refuse_method(methods: &'static str) -> Response {
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let mut response = Refusal::new(status, None, METHOD_REFUSED).into_response();
+    let methods = HeaderValue::from_static(methods);
+    response.headers_mut().insert(header::ALLOW, methods);
+    response
+}
+
+fn problem(headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
     if !Accepted::of(headers).json {
         return Some((
             StatusCode::NOT_ACCEPTABLE,

@@ -143,6 +143,11 @@ pub async fn session(
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
+/// Answers a request with a method that endpoints do not take.
+pub async fn wrong_method() -> Response {
+    headers::refuse_method(headers::METHODS)
+}
+
 /// Returns true if the version of the protocol has streams of `GET`.
 fn has_streams(headers: &HeaderMap) -> bool {
     let version = headers.get(&PROTOCOL_VERSION);

@@ -22,7 +22,7 @@ use rmcp::model::{
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, IgnoredAny},
+    de::{DeserializeOwned, Error as _, IgnoredAny},
 };
 use serde_json::{json, value::RawValue};
 
@@ -123,10 +123,28 @@ fn unreadable(cause: serde_json::Error) -> Refusal {
     }
 }
 
+/// Deserializes the id of a request.
+pub(super) fn request_id<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<RequestId, D::Error> {
+    let id = <&RawValue>::deserialize(deserializer)?;
+    parse_request_id(id).ok_or_else(|| D::Error::custom("not an id of a request"))
+}
+
+/// Returns the id that a value is, unless it is written otherwise in the response: `rmcp` takes `1.0`
+/// and `1e0` for `1`.
+fn parse_request_id(value: &RawValue) -> Option<RequestId> {
+    match serde_json::from_str::<RequestId>(value.get()).ok()? {
+        RequestId::Number(number) if number.to_string() != value.get() => None,
+        id => Some(id),
+    }
+}
+
 /// Returns the id of a message, if it can be read.
 pub(super) fn id_of(message: &[u8]) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Identified {
+        #[serde(deserialize_with = "request_id")]
         id: RequestId,
     }
     // serde would read the id from a list, too.
@@ -161,8 +179,7 @@ pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
 
 fn versions_note() -> String {
     let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
-    let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
-    let names: Vec<_> = supported.map(ProtocolVersion::as_str).collect();
+    let names: Vec<_> = versions.map(ProtocolVersion::as_str).collect();
     format!("send one of {}, or no such header", names.join(", "))
 }
 
@@ -201,11 +218,13 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
     let members = serde_json::from_str::<Members<'_>>(value.get());
     let members = members
         .map_err(|cause| Refusal::invalid(id_of(value.get().as_bytes()), cause.to_string()))?;
-    let id = match members.id.map(|id| serde_json::from_str(id.get())) {
-        None => None,
-        Some(Ok(id)) => Some(id),
-        Some(Err(_)) => return invalid(None, "id must be a string or an integer"),
-    };
+    let id = members.id.and_then(parse_request_id);
+    if members.id.is_some() && id.is_none() {
+        return invalid(
+            None,
+            "id must be a string or an integer, such as 1 and not 1.0",
+        );
+    }
     if members.jsonrpc.map(RawValue::get) != Some(r#""2.0""#) {
         return invalid(id, r#"jsonrpc must be "2.0""#);
     }
@@ -382,6 +401,12 @@ mod tests {
                 Value::Null,
                 invalid,
                 "id",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1e2,"method":"ping"}"#.to_owned(),
+                Value::Null,
+                invalid,
+                "id must be",
             ),
             (call("[]"), seven.clone(), params, "params"),
             (call("{}"), seven.clone(), params, "name"),

@@ -21,7 +21,6 @@ use api::description;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use http::branding::Branding;
 use settings::{Config, Flags, Loaded, LogFormat};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     commands::{
@@ -140,7 +139,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
     } = settings::load(&cli.flags)?;
     start_logging(&config, no_color)?;
     for warning in warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(target: settings::WARNING_TARGET, "{warning}");
     }
     log_panics();
     // A process whose memory is private may not open it.
@@ -200,8 +199,9 @@ const QUIET_CRATES: &str =
     "oci_client=warn,rmcp=error,sled=warn,sqlx_postgres=error,wasmtime_wasi=info";
 
 fn start_logging(config: &Config, no_color: bool) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(format!("{QUIET_CRATES},{}", config.log))
-        .map_err(|cause| anyhow::anyhow!("the setting `log` is not valid: {cause}"))?;
+    let filter = config
+        .log_filter(QUIET_CRATES)
+        .map_err(anyhow::Error::msg)?;
     let color = !no_color && std::io::stderr().is_terminal();
     // A line that cannot be written is dropped. Reporting it would go to the same broken output and
     // end the process.

@@ -68,9 +68,15 @@ fn mcp_endpoints(routes: Routes, state: Arc<mcp::State>) -> Routes {
         ..Operation::default()
     };
     let with_state = |handler: MethodRouter<Arc<Server>>| handler.layer(Extension(state.clone()));
-    let server = || with_state(post(mcp::server).get(mcp::server).delete(mcp::server));
+    let server = || {
+        let handler = post(mcp::server).get(mcp::server).delete(mcp::server);
+        with_state(handler.fallback(mcp::wrong_method))
+    };
     let of_server = tool_call(mcp::SERVER_PERMISSION);
-    let session = || with_state(post(mcp::session).get(mcp::session).delete(mcp::session));
+    let session = || {
+        let handler = post(mcp::session).get(mcp::session).delete(mcp::session);
+        with_state(handler.fallback(mcp::wrong_method))
+    };
     let of_session = tool_call(mcp::SESSION_PERMISSION);
     routes
         // Clients that write an address anew may end its path with a slash.

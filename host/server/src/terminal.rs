@@ -27,6 +27,12 @@ impl Terminal {
         writeln!(std::io::stdout().lock(), "{text}").is_ok()
     }
 
+    /// Prints one line to standard error, so that it is no part of the result.
+    pub(crate) fn status(self, text: &str) {
+        // A closed output cannot be remedied.
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+
     /// Prints a name and its value, aligned with other pairs.
     pub(crate) fn pair(self, name: &str, value: &str) {
         self.line(&format!("  {}  {value}", self.dim(&format!("{name:<10}"))));

@@ -18,6 +18,7 @@ mod keys;
 mod limits;
 mod llm;
 mod load;
+mod log_filter;
 mod logs;
 mod mcp;
 mod metrics;
@@ -47,7 +48,6 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tracing_subscriber::EnvFilter;
 use url::Url;
 
 pub use self::{
@@ -59,6 +59,7 @@ pub use self::{
     },
     llm::MAX_COMPLETION_TOKENS,
     load::{Loaded, load},
+    log_filter::WARNING_TARGET,
     logs::{MAX_CASSETTE_BYTES, MAX_PAYLOAD_BYTES},
     print::{effective, example, help, table},
     sandbox::{Allocator, MAX_BUSY_CALLS_PER_PROJECT, QUEUE_TIMEOUT, Sandbox},
@@ -128,7 +129,8 @@ settings! {
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
         /// carry another word: 1 to 32 lower-case letters and digits.
         pub operator_word: String = "service".into(),
-        /// Filter of the log, in the syntax of `tracing-subscriber`'s `EnvFilter`. `info` adds a line
+        /// Filter of the log: a level, and `target=level` for other modules, in the syntax of
+        /// `tracing-subscriber`'s `EnvFilter`. Targets without a level are at `warn`. `info` adds a line
         /// for each request, execution and change of keys and settings; `debug` helps to find the
         /// cause of a problem.
         pub log: String = "warn".into(),
@@ -245,11 +247,7 @@ impl Config {
         Problem::of("sink.url", self.sink_url())?;
         Problem::of("blobs", self.bucket())?;
         Problem::of("publish.trusted_keys", self.trusted_keys())?;
-        let filter = EnvFilter::try_new(&self.log);
-        Problem::of(
-            "log",
-            filter.map_err(|cause| format!("`log` is `{}`: {cause}", self.log)),
-        )?;
+        Problem::of("log", self.log_filter(""))?;
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Settings of earlier versions, which have no effect. A warning names them for one version, so that
 //! a start does not fail.
 
+use manifest::is_same;
+
 /// Key and replacement of each removed setting.
 #[rustfmt::skip]
 const REMOVED_SETTINGS: &[(&str, &str)] = &[
@@ -67,6 +69,14 @@ const REMOVED_SETTINGS: &[(&str, &str)] = &[
     ("llm.at_once", "it is now a 32nd of `sandbox.live`"),
     ("llm.at_once_per_project", "it is now a 64th of `sandbox.live`"),
 ];
+
+/// Returns the key of the removed setting from which a key differs at most in its separators, and what
+/// holds instead of the setting.
+pub(super) fn similar(key: &str) -> Option<(&'static str, &'static str)> {
+    let mut settings = REMOVED_SETTINGS.iter();
+    let found = settings.find(|(removed, _)| is_same(removed, key));
+    found.copied()
+}
 
 /// Returns what holds instead of a removed setting; `None` if no setting had this key.
 pub(super) fn replacement(key: &str) -> Option<&'static str> {

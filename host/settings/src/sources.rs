@@ -7,7 +7,7 @@ use std::{
 };
 
 use config::{ConfigError, Map, Value, ValueKind};
-use manifest::did_you_mean;
+use manifest::nearest;
 
 use super::{
     removed,
@@ -174,13 +174,21 @@ impl Sources {
     }
 
     /// Returns the question whether another setting was meant, in the spelling of the source from
-    /// which the key was read; empty if no setting is similar.
+    /// which the key was read; empty if no setting is similar. A removed setting counts if only its
+    /// separators are others, such as one underscore in the environment.
     fn similar_setting(&self, key: &str, settings: &[Setting]) -> String {
-        let keys = settings.iter().map(|setting| setting.key.clone());
-        match self.find(key) {
-            Source::Environment(name) => did_you_mean(name, keys.map(|key| variable(&key))),
-            _ => did_you_mean(key, keys),
+        let spelled = |known: &str| match self.find(key) {
+            Source::Environment(_) => variable(known),
+            _ => known.to_owned(),
+        };
+        if let Some((removed, replacement)) = removed::similar(key) {
+            let name = spelled(removed);
+            return format!("; `{name}` was removed in this version: {replacement}");
         }
+        let keys = settings.iter().map(|setting| &*setting.key);
+        nearest(key, keys).map_or_else(String::new, |similar| {
+            format!("; did you mean `{}`?", spelled(similar))
+        })
     }
 
     /// Adds the origin of the value to a problem.

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::{
     build::{self, BuildTarget, Built},
-    progress,
+    progress, slug,
     toolchain::Mode,
 };
 use folder::Source;
@@ -104,12 +104,7 @@ impl Kind {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Import) -> Result<()> {
-    if !manifest::is_slug(&options.slug) {
-        bail!(
-            "`{}` is not a slug; write 2 to 48 of a-z, 0-9 and _, beginning with a letter, not ending with _",
-            options.slug
-        );
-    }
+    slug::check(&options.slug)?;
     let folder = options
         .out
         .clone()

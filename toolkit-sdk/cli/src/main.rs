@@ -35,6 +35,7 @@ mod sdk;
 mod setup;
 mod shared_target;
 mod sign;
+mod slug;
 mod toolchain;
 mod workspace;
 

@@ -8,7 +8,7 @@ use heck::{ToSnakeCase, ToTitleCase};
 
 use crate::{
     foreign::{self, Language, files::write_file as write},
-    sdk, toolchain,
+    sdk, slug, toolchain,
 };
 
 const CARGO_TOML: &str = include_str!("../template/Cargo.toml.template");
@@ -147,17 +147,7 @@ impl Names {
             "the path has no name for the toolkit; write for example `toolkit new hacker-news`",
         )?;
         let slug = name.to_snake_case();
-        let plain = slug
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if !plain
-            || !(2..=48).contains(&slug.len())
-            || !slug.starts_with(|first: char| first.is_ascii_lowercase())
-        {
-            bail!(
-                "`{name}` is not a valid toolkit name; use 2 to 48 letters, digits and dashes, beginning with a letter"
-            );
-        }
+        slug::check(&slug)?;
         Ok(Self {
             name: slug.replace('_', "-"),
             title: slug.to_title_case(),

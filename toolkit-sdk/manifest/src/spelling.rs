@@ -3,7 +3,7 @@
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` are
+/// Returns the known name that is most similar to a name, if one is similar. Case and separators are
 /// ignored.
 pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
     let name = letters(name);
@@ -48,18 +48,24 @@ fn distance(one: &str, other: &str) -> (usize, usize) {
     (strsim::osa_distance(one, other), longest)
 }
 
-/// Returns true if two names differ at most in case, `_` and `-`.
+/// Returns true if two names differ at most in case and separators.
 #[must_use]
 pub fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 
-/// Returns the form of a name used for comparisons: in lower case, without `_` and `-`.
+/// Returns true if a name starts with another one. Case and separators are ignored.
+#[must_use]
+pub fn is_prefix(prefix: &str, name: &str) -> bool {
+    letters(name).starts_with(&letters(prefix))
+}
+
+/// Returns the form of a name used for comparisons: in lower case, without the separators of words.
 fn letters(name: &str) -> String {
     let letters = name
         .chars()
         .take(MAX_NAME_CHARS)
-        .filter(|c| !matches!(c, '_' | '-'));
+        .filter(|c| !matches!(c, '_' | '-' | '.' | ' '));
     letters.flat_map(char::to_lowercase).collect()
 }
 
@@ -75,6 +81,30 @@ mod tests {
         assert_eq!(question, "; did you mean `LIST_ISSUES`?");
         assert_eq!(did_you_mean("weather", known), "");
         assert_eq!(did_you_mean("", known), "");
+    }
+
+    #[test]
+    fn every_single_mistake_is_recognized() {
+        let known = ["sort", "LIST_ISSUES", "net.allow", "connected_account_ids"];
+        for meant in known {
+            let (start, end) = meant.split_at(2);
+            let mut swapped: Vec<char> = meant.chars().collect();
+            swapped.swap(1, 2);
+            for name in [
+                swapped.into_iter().collect::<String>(),
+                format!("{start}x{end}"),
+                format!("{start}{}", &end[1..]),
+                format!("{meant}s"),
+                meant.replace(['_', '.'], "-"),
+                meant.replace(['_', '.'], " "),
+                meant.replace(['_', '.'], ""),
+                meant.replace(['_', '.'], "__"),
+            ] {
+                assert_eq!(nearest(&name, known), Some(meant), "{name}");
+                assert!(is_near_miss(&name, meant), "{name}");
+            }
+            assert!(is_same(&meant.replace(['_', '.'], " "), meant), "{meant}");
+        }
     }
 
     #[test]

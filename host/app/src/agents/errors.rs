@@ -167,6 +167,10 @@ crate::error_table! { pub table:
     MCP_TOOL_NOT_FOUND = mcp_tool_not_found(name: impl Display, similar: &str): NotFound, 4406, "McpServer_ToolNotFound",
         "the MCP server has no tool {name}{similar}",
         "call a tool of `tools/list`";
+    /// The session permits the tool, and lists only others over MCP.
+    MCP_TOOL_NOT_LISTED = mcp_tool_not_listed(name: impl Display): NotFound, 4406, "McpServer_ToolNotFound",
+        "the session permits the tool {name}, but does not list it",
+        "run it with SERVICE_MULTI_EXECUTE_TOOL, or have the session list it with `preload`";
     /// The user has to connect an account first.
     MCP_NOT_CONNECTED = mcp_not_connected(user: impl Display, toolkit: impl Display, url: impl Display): Invalid, 4407, "McpServer_NotConnected",
         "user `{user}` has no active connected account for toolkit {toolkit}: connect one at {url}",

@@ -47,5 +47,5 @@ pub use self::{
     sessions::{MAX_APPROVALS, MAX_VERSIONS, Session},
     settings::Settings,
     toolkits::{SessionToolkit, SessionToolkitFilter, toolkits},
-    tools::{permitted, preloaded, preloaded_tool},
+    tools::{is_permitted, permitted, preloaded, preloaded_tool},
 };

@@ -29,6 +29,13 @@ pub fn preloaded_tool(catalog: &Snapshot, config: &Config, slug: &str) -> Option
     scope::permits(config, &tool).then_some(tool)
 }
 
+/// Returns true if a session permits a tool, whether it lists the tool or not.
+#[must_use]
+pub fn is_permitted(catalog: &Snapshot, config: &Config, slug: &str) -> bool {
+    let found = catalog.find_tool(slug, LATEST);
+    found.is_some_and(|tool| scope::permits(config, &tool))
+}
+
 /// Returns every tool that a session permits, in the latest version of its toolkit.
 pub fn permitted<'a>(
     catalog: &'a Snapshot,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use manifest::{did_you_mean, nearest};
+use manifest::{did_you_mean, is_prefix, nearest};
 use store::Time;
 
 use super::{
@@ -91,20 +91,26 @@ impl Snapshot {
 
     /// Returns the question whether another slug of a toolkit was meant. Only those of one toolkit are
     /// compared: the one whose slug the name starts with, or whose slug is most similar to the first
-    /// word of the name.
+    /// word of the name. A name without separators, such as `githubCreateIssue`, is one word.
     fn similar_in_toolkit<'s>(
         &'s self,
         slug: &str,
         slugs: impl FnOnce(&'s Release) -> Vec<&'s str>,
     ) -> String {
         let start: String = slug.chars().take(MAX_COMPARED_CHARS).collect();
-        let name = start.to_ascii_lowercase().replace('-', "_");
+        let name = start.to_ascii_lowercase().replace(['-', ' '], "_");
         let mut prefixes = name.rmatch_indices('_').map(|(end, _)| &name[..end]);
         let toolkit = prefixes
             .find_map(|prefix| self.toolkits.get(prefix))
             .or_else(|| {
                 let word = name.split('_').next().unwrap_or_default();
                 nearest(word, self.toolkits.keys()).and_then(|slug| self.toolkits.get(slug))
+            })
+            .or_else(|| {
+                let toolkits = self.toolkits.values();
+                toolkits
+                    .filter(|toolkit| is_prefix(&toolkit.slug, &name))
+                    .max_by_key(|toolkit| toolkit.slug.len())
             });
         let release: Option<&'s Release> = toolkit.map(|toolkit| &**toolkit.current());
         did_you_mean(&name, release.map(slugs).unwrap_or_default())

@@ -8,8 +8,8 @@ use crate::core::error::Problems;
 crate::error_table! { pub table:
     /// Arguments from a prompt need a language model, which is not configured.
     PROMPT_UNAVAILABLE = prompt_unavailable(): NotSupported, 1821, "ActionExecute_TextUnavailable",
-        "a prompt needs a language model, and none is configured",
-        "send `arguments`, or ask the operator to set `llm.base_url` and `llm.model`";
+        "`text` is a prompt from which a language model makes the arguments, and this server has no model",
+        "send the arguments of the tool in `arguments`, also one that is named `text`, or ask the operator to set `llm.base_url` and `llm.model`";
     /// The model's output did not match the tool's schema in two attempts.
     PROMPT_NOT_UNDERSTOOD = prompt_not_understood(tool: impl Display, output: impl Display, problems: impl Into<Problems>): Unprocessable, 1822, "ActionExecute_TextNotUnderstood",
         "the language model found no arguments that match the schema of {tool}; its last output was: {output}; problems",

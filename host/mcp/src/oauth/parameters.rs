@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use app::Error;
 use http::{ApiResult, errors, query::pairs};
 
+use super::ENDPOINT_SCOPE;
+
 /// Parameters of a request, by name.
 pub struct Parameters(HashMap<String, String>);
 
@@ -36,5 +38,18 @@ impl Parameters {
     pub fn required(&self, name: &str) -> Result<&str, Error> {
         self.get(name)
             .ok_or_else(|| errors::mcp_authorization_invalid(format!("{name}: is required")))
+    }
+
+    /// Checks that the request names no scope but the one that the server grants (RFC 6749, section
+    /// 3.3).
+    ///
+    /// # Errors
+    /// If it names another one.
+    pub fn check_scope(&self) -> Result<(), Error> {
+        let mut scopes = self.get("scope").unwrap_or_default().split(' ');
+        if scopes.any(|scope| !scope.is_empty() && scope != ENDPOINT_SCOPE) {
+            return Err(errors::mcp_scope_invalid());
+        }
+        Ok(())
     }
 }

@@ -12,10 +12,12 @@ use http::{ApiResult, Json, Server, body, errors};
 use serde::Serialize;
 
 use super::{ENDPOINT_SCOPE, parameters::Parameters, refused};
-use crate::address;
+use crate::{accepted::content_type, address};
 
 /// Maximum size of a token request.
 pub const MAX_TOKEN_REQUEST_BYTES: usize = 16 << 10;
+/// Media type of token requests (RFC 6749, section 3.2).
+const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// Tokens of a client (RFC 6749, section 5.1).
 #[derive(Serialize)]
@@ -58,7 +60,15 @@ async fn end(server: &Server, request: Request) -> ApiResult<()> {
     Ok(mcp_oauth::revoke(&server.app, token, client_id).await?)
 }
 
+/// Reads the form of a request. A client that declares no media type sends one, too.
 async fn read(server: &Server, request: Request) -> ApiResult<Parameters> {
+    let declared = content_type(request.headers());
+    if declared.is_some_and(|declared| !declared.eq_ignore_ascii_case(FORM_MEDIA_TYPE)) {
+        let problem = format!(
+            "the body is not a form by its content type: send `content-type: {FORM_MEDIA_TYPE}`"
+        );
+        return Err(errors::mcp_authorization_invalid(problem).into());
+    }
     let body = body::read(server, request, MAX_TOKEN_REQUEST_BYTES).await?;
     Parameters::parse(&String::from_utf8_lossy(&body))
 }
@@ -80,7 +90,7 @@ async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
             mcp_oauth::exchange(&server.app, request).await?
         }
         "refresh_token" => {
-            check_scope(&parameters)?;
+            parameters.check_scope()?;
             let request = Refresh {
                 token: parameters.required("refresh_token")?.to_owned(),
                 client_id,
@@ -90,15 +100,6 @@ async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
         }
         _ => return Err(errors::mcp_grant_type_unknown().into()),
     })
-}
-
-/// Checks that a request for new tokens names no scope beyond the granted one (RFC 6749, section 6).
-fn check_scope(parameters: &Parameters) -> ApiResult<()> {
-    let mut scopes = parameters.get("scope").unwrap_or_default().split(' ');
-    if scopes.any(|scope| !scope.is_empty() && scope != ENDPOINT_SCOPE) {
-        return Err(errors::mcp_scope_invalid().into());
-    }
-    Ok(())
 }
 
 /// Returns the endpoint that a request names, if it names one.

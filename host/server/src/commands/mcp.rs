@@ -217,10 +217,14 @@ impl Bridge {
             Err(cause) => return Err(cause.into()),
         };
         if answer["jsonrpc"].is_null() && !answer.is_array() {
-            let message = text(&answer["error"], "message");
-            return Err(anyhow!(
-                "the server refused the message ({status}): {message}"
-            ));
+            let error = &answer["error"];
+            let mut problem = format!("the server refused the message ({status})");
+            for detail in ["message", "suggested_fix"].map(|name| text(error, name)) {
+                if !detail.is_empty() {
+                    problem.push_str(&format!(": {detail}"));
+                }
+            }
+            return Err(anyhow!(problem));
         }
         if is_initialize && let Some(version) = answer["result"]["protocolVersion"].as_str() {
             // A client initializes once.

@@ -58,6 +58,9 @@ fn unknown_key_is_refused_but_client_names_pass() {
     let error = read(&[("TOOLHOST_NET_ALLOW", "10.0.0.0/8")]).unwrap_err();
     let question = "did you mean `TOOLHOST_NET__ALLOW`?";
     assert!(format!("{error:#}").contains(question), "{error:#}");
+    let error = read(&[("TOOLHOST_LOGS_KEEP_COUNT", "1")]).unwrap_err();
+    let advice = "`TOOLHOST_LOGS__KEEP_COUNT` was removed in this version: executions are now erased by `logs.keep_days` alone";
+    assert!(format!("{error:#}").contains(advice), "{error:#}");
     read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")]).unwrap();
 }
 
@@ -169,6 +172,8 @@ fn a_bad_value_names_what_is_wrong() {
         ("TOOLHOST_LOG_FORMAT", "xml", "json"),
         ("TOOLHOST_LOG_FORMAT", "xml", "`xml` is not"),
         ("TOOLHOST_LOG", "a=b=c", "a=b=c"),
+        ("TOOLHOST_LOG", "warning", "levels off, error, warn"),
+        ("TOOLHOST_LOG", "info,oci-client=debug", "`oci-client`"),
         ("TOOLHOST_PUBLIC_URL", "a.example", "scheme"),
         ("TOOLHOST_PUBLIC_URL", "ftp://a.example", "https"),
         ("TOOLHOST_PUBLIC_URL", "https://a.example/?b", "query"),
@@ -178,6 +183,16 @@ fn a_bad_value_names_what_is_wrong() {
         let error = read(&[(name, value)]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains(expected) && error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn log_filter_hides_only_what_it_names() {
+    let config = read(&[("TOOLHOST_LOG", "app=debug, toolhost::settings=off")]).unwrap();
+    let filter = config.log_filter("sled=error").unwrap().to_string();
+    let directives: Vec<_> = filter.split(',').collect();
+    for expected in ["warn", "app=debug", "sled=error", "toolhost::settings=warn"] {
+        assert!(directives.contains(&expected), "{filter}");
     }
 }
 

@@ -48,6 +48,7 @@ impl AuthorizationRequest {
         if !is_hash || parameters.get("code_challenge_method") != Some("S256") {
             return Err(invalid("code_challenge must be made by the method `S256`").into());
         }
+        parameters.check_scope()?;
         let named = parameters.get("resource");
         let named = named.map(|url| target(server, url)).transpose()?;
         let resource = issuer.target(named.flatten())?;

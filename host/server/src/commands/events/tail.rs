@@ -85,6 +85,7 @@ pub(super) async fn run(
         printed: Recent::default(),
     };
     let mut is_interrupted = false;
+    let mut was_connected = false;
     loop {
         let last_id = tail.last_id.clone().map(|id| ("last-event-id", id));
         let is_first = last_id.is_none();
@@ -93,7 +94,11 @@ pub(super) async fn run(
                 if is_interrupted {
                     tracing::info!("connected again");
                 }
+                if !was_connected {
+                    terminal.status("connected, waiting for events");
+                }
                 is_interrupted = false;
+                was_connected = true;
                 if tail.follow(stream).await? == Ended::OutputClosed {
                     return Ok(());
                 }
