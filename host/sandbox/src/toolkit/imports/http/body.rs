@@ -58,7 +58,8 @@ impl ReceivedBody {
         if ranges.is_empty() {
             return Ok(bytes);
         }
-        self.reserve(bytes.len() + ranges.len() * redact::REDACTED_TEXT.len())?;
+        self.reserve(bytes.len() + ranges.len() * redact::REDACTED_NUMBER.len())?;
+        let _turn = self.turn().await;
         Ok(redact::replace_ranges(&bytes, &ranges).into_owned().into())
     }
 
