@@ -171,9 +171,7 @@ fn placement(parameter: &CustomParameter) -> Result<Placement> {
         }),
         CustomParameter::Header(name, value) => {
             let name = name.to_ascii_lowercase();
-            let printable = value
-                .bytes()
-                .all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+            let printable = value.bytes().all(|b| (0x20..0x7f).contains(&b));
             if name.is_empty()
                 || !name.bytes().all(is_token_byte)
                 || FORBIDDEN_HEADERS.contains(&name.as_str())
@@ -220,6 +218,7 @@ mod tests {
             ("", "a"),
             ("a b", "a"),
             ("x", "a\r\nhost: b"),
+            ("x", "a\tb"),
         ] {
             assert!(header(name, value).is_err(), "{name}");
         }
