@@ -47,8 +47,7 @@ async fn number_out_of_range_is_named_by_path() {
     let (url, tool) = echo(&project).await;
     for metadata in ["", r#""_meta":{},"#] {
         let params = format!(r#"{{{metadata}"name":"{tool}","arguments":{{"a":[1E400]}}}}"#);
-        let body =
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let headers = [("accept", BOTH_MEDIA_TYPES)];
         let response = send(&project, &url, &headers, &body).await;
         let text = String::from_utf8_lossy(&response.bytes);

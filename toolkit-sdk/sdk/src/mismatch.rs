@@ -82,7 +82,7 @@ fn path_at(json: &[u8]) -> String {
     path
 }
 
-/// Returns the content of the string that a text starts inside of.
+/// Returns the rest of a string up to its closing quote.
 fn string(json: &[u8]) -> &[u8] {
     let mut length = 0;
     while let Some(byte) = json.get(length) {

@@ -1,4 +1,4 @@
-//! Strings as which programs show a text after they have confused its charset.
+//! Strings as which programs show text after they have confused its charset.
 
 use encoding_rs::WINDOWS_1252;
 use unicode_normalization::UnicodeNormalization;
@@ -57,7 +57,7 @@ fn read_as_windows(text: &str) -> String {
     decoded.0.into_owned()
 }
 
-/// Returns a text with `?` for each character that a charset lacks.
+/// Returns the string with `?` for each character that a charset lacks.
 fn with_question_marks(text: &str, has: impl Fn(char) -> bool) -> String {
     let shown = text.chars().map(|c| if has(c) { c } else { '?' });
     shown.collect()

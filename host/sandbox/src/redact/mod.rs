@@ -37,7 +37,7 @@ use crate::Secret;
 use search::{Case, Search};
 use spelling::fixed_spellings;
 
-pub(crate) use replace::{REDACTED_NUMBER, REDACTED_TEXT, replace_ranges};
+pub(crate) use replace::{REDACTED_NUMBER, replace_ranges};
 pub use search::STEPS_PER_BYTE;
 pub(crate) use search::StepsExhausted;
 

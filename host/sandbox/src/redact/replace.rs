@@ -1,4 +1,4 @@
-//! Replacement of the secrets that were found in a text.
+//! Replacement of the secrets that were found.
 //!
 //! JSON stays JSON: outside of its strings, a secret is a number or a part of one, and the whole number
 //! becomes a string.
@@ -8,7 +8,7 @@ use std::{borrow::Cow, cell::LazyCell, ops::Range};
 use serde::de::IgnoredAny;
 
 /// Replacement for a secret.
-pub(crate) const REDACTED_TEXT: &str = "[redacted]";
+pub(super) const REDACTED_TEXT: &str = "[redacted]";
 /// Replacement for a number in JSON that contains a secret. It is the longest replacement.
 pub(crate) const REDACTED_NUMBER: &str = "\"[redacted]\"";
 
@@ -17,20 +17,22 @@ pub(crate) fn replace_ranges<'b>(bytes: &'b [u8], ranges: &[Range<usize>]) -> Co
     if ranges.is_empty() {
         return Cow::Borrowed(bytes);
     }
-    let may_quote = LazyCell::new(|| is_json(bytes));
+    let is_document = LazyCell::new(|| is_json(bytes));
     let mut strings = Strings::new(bytes);
     let mut clean = Vec::with_capacity(bytes.len());
     let mut from = 0;
-    // A number may have contained further ranges.
+    // A number that was replaced as a whole may have contained further ranges.
     for range in ranges {
         if range.end <= from {
             continue;
         }
-        let number = number_around(bytes, range)
-            .filter(|number| from <= number.start && *may_quote && !strings.contain(number.start));
-        let (replaced, text) = match number {
-            Some(number) => (number, REDACTED_NUMBER),
-            None => (range.start.max(from)..range.end, REDACTED_TEXT),
+        let secret = range.start.max(from)..range.end;
+        let is_number = bytes[secret.clone()].iter().all(is_number_byte)
+            && *is_document
+            && !strings.contain(secret.start);
+        let (replaced, text) = match is_number {
+            true => (number_around(bytes, from, &secret), REDACTED_NUMBER),
+            false => (secret, REDACTED_TEXT),
         };
         clean.extend_from_slice(&bytes[from..replaced.start]);
         clean.extend_from_slice(text.as_bytes());
@@ -47,16 +49,13 @@ fn is_json(bytes: &[u8]) -> bool {
         && serde_json::from_slice::<IgnoredAny>(text).is_ok()
 }
 
-/// Returns the range of the number that contains a range, or `None` if the range has other characters.
-fn number_around(bytes: &[u8], range: &Range<usize>) -> Option<Range<usize>> {
-    if !bytes[range.clone()].iter().all(is_number_byte) {
-        return None;
-    }
-    let before = bytes[..range.start].iter().rev();
-    let after = bytes[range.end..].iter();
-    let start = range.start - before.take_while(|byte| is_number_byte(byte)).count();
-    let end = range.end + after.take_while(|byte| is_number_byte(byte)).count();
-    Some(start..end)
+/// Returns the range of the number that contains a secret, from `first` on.
+fn number_around(bytes: &[u8], first: usize, secret: &Range<usize>) -> Range<usize> {
+    let before = bytes[first..secret.start].iter().rev();
+    let after = bytes[secret.end..].iter();
+    let start = secret.start - before.take_while(|byte| is_number_byte(byte)).count();
+    let end = secret.end + after.take_while(|byte| is_number_byte(byte)).count();
+    start..end
 }
 
 fn is_number_byte(byte: &u8) -> bool {
@@ -124,6 +123,6 @@ mod tests {
     #[test]
     fn ranges_across_numbers_are_removed() {
         let replaced = replace_ranges(b"[12345,67890]", &[3..8, 9..10]);
-        assert_eq!(&*replaced, b"[12[redacted]7[redacted]90]");
+        assert_eq!(&*replaced, b"[12[redacted]\"[redacted]\"]");
     }
 }

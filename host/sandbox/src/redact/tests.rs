@@ -1,6 +1,6 @@
 //! Spellings that are found, texts that stay unchanged, and the limit of steps.
 
-use super::*;
+use super::{replace::REDACTED_TEXT, *};
 use futures::FutureExt;
 use proptest::prelude::*;
 

@@ -142,7 +142,7 @@ mod tests {
     #[tokio::test]
     async fn secret_in_a_wrongly_declared_charset_is_removed() {
         let body = format!("a={SECRET_TEXT};");
-        let clean = format!("a={};", redact::REDACTED_TEXT);
+        let clean = "a=[redacted];";
         for charset in [
             "utf-16le",
             "utf-16be",
