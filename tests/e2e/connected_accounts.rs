@@ -126,6 +126,10 @@ async fn values_that_cannot_be_sent_are_refused() {
             json!(format!("{ACCOUNT_KEY}\n")),
             "api_key: contains a line break",
         ),
+        (
+            json!(format!("{ACCOUNT_KEY}\u{85}")),
+            "api_key: contains a line break or another control character",
+        ),
     ] {
         let state = json!({ "authScheme": "API_KEY", "val": { "api_key": value } });
         let account = json!({ "auth_config": { "id": config }, "connection": { "state": state } });

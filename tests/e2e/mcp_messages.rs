@@ -42,6 +42,20 @@ async fn echo(project: &Client) -> (String, &'static str) {
 }
 
 #[tokio::test]
+async fn number_out_of_range_is_named_by_path() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = echo(&project).await;
+    for metadata in ["", r#""_meta":{},"#] {
+        let params = format!(r#"{{{metadata}"name":"{tool}","arguments":{{"a":[1E400]}}}}"#);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let headers = [("accept", BOTH_MEDIA_TYPES)];
+        let response = send(&project, &url, &headers, &body).await;
+        let text = String::from_utf8_lossy(&response.bytes);
+        assert!(text.contains("a[0]: number out of range"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn clients_that_accept_json_get_json() {
     let project = Host::shared().await.new_project().await;
     let (url, tool) = echo(&project).await;

@@ -1,7 +1,8 @@
 //! Executions in tool router sessions: the scope of a session, the choice of the account, meta tools
 //! and proxy requests.
 
-use harness::{Answer, Client, Guest, Host, guest};
+use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, guest, unique};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
@@ -372,6 +373,18 @@ async fn session_with_proxy_offers_it_as_tool() {
         let ran = ran.expect(200);
         assert_eq!(ran["result_type"], "completed", "{ran:#?}");
         assert_eq!(ran["data"]["status"], 200, "{ran:#?}");
+        let tag = unique(8);
+        let endpoint = FakeApp::said(&tag, &json!({}), b"{}");
+        let text = format!(
+            r#"{{"tool_slug":"SERVICE_PROXY_EXECUTE","arguments":{{"toolkit_slug":"{toolkit}","endpoint":"{endpoint}","method":"POST","body":{{"n":1E400}}}}}}"#
+        );
+        let execute_path = format!("{SESSION_PATH}/{session}/execute");
+        let request = Body::Raw("application/json", text.into());
+        let ran = project
+            .send(Method::POST, &execute_path, request, &[])
+            .await;
+        ran.expect(200);
+        assert_eq!(Host::application().seen(&tag)[0].body, br#"{"n":1E400}"#);
         let mut wrong = call.clone();
         wrong["arguments"] = json!({ "toolkit_slug": 1, "method": "POST" });
         let refused = execute(&project, &session, wrong).await.expect(400);

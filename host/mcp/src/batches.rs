@@ -61,7 +61,7 @@ async fn answer_one(
     if let Some(request) = DirectRequest::read(&head.headers, &bytes) {
         return endpoint.answer_directly(request).await;
     }
-    answer_message(endpoint.clone(), head, Accepted::JSON_ALONE, bytes, message).await
+    answer_message(endpoint.clone(), head, Accepted::JSON_ALONE, bytes).await
 }
 
 /// Returns the reason for which a batch is refused. The version without a header is 2025-03-26.

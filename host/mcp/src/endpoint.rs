@@ -11,7 +11,7 @@ use app::{
         recipes,
     },
     catalog::ResolvedTool,
-    core::truncate,
+    core::{json, truncate},
     files,
     projects::SharedProject,
 };
@@ -40,6 +40,7 @@ use super::{
     approving::CallApproval,
     calls::{self, Connection, RunningCall, cancellation},
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
+    messages::arguments_of_call,
     results::{Outcome, Source, executed, refused, toolkit_of, untrusted},
     state::State,
     tools,
@@ -86,6 +87,8 @@ pub(super) struct Endpoint {
     may_stream: bool,
     /// True if lists of tools have the schemas of results.
     reads_output_schemas: bool,
+    /// Arguments of the call in the message, as they are written.
+    call_arguments: Option<Bytes>,
 }
 
 impl Endpoint {
@@ -103,6 +106,7 @@ impl Endpoint {
             stream: None,
             may_stream: true,
             reads_output_schemas: false,
+            call_arguments: None,
         }
     }
 
@@ -153,6 +157,22 @@ impl Endpoint {
     /// Returns true if the request opens a stream of announcements.
     pub(super) fn has_stream(&self) -> bool {
         self.stream.is_some()
+    }
+
+    /// Keeps the arguments of a call, because numbers lose digits in the values of `rmcp`. Returns the message
+    /// that it can read, with zeros for the numbers that are too large.
+    pub(super) fn keep_arguments(&mut self, message: Bytes) -> Bytes {
+        self.call_arguments = arguments_of_call(&message);
+        match self.call_arguments {
+            Some(_) => json::without_large_numbers(message),
+            None => message,
+        }
+    }
+
+    /// Returns the arguments of the call in the message, as they are written.
+    pub(super) fn call_arguments(&self) -> Bytes {
+        let kept = self.call_arguments.clone();
+        kept.unwrap_or_else(|| Bytes::from_static(b"{}"))
     }
 
     /// Answers a request whose host and key are checked. The future is on the heap, so that requests

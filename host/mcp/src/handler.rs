@@ -162,7 +162,7 @@ impl ServerHandler for Endpoint {
         let consent = Consent::new(request.input_responses.as_ref());
         let approval = CallApproval::new(&request, &context);
         let name = request.name.into_owned();
-        let arguments = serde_json::to_vec(&request.arguments.unwrap_or_default());
+        let arguments = self.call_arguments();
         let running = self.begin(&context.id);
         let endpoint = self.clone();
         let tool = name.clone();
@@ -170,7 +170,6 @@ impl ServerHandler for Endpoint {
             // `rmcp` runs a call in a task other than that of the connection.
             let shares = &endpoint.app().shares;
             let owner = shares.owner(&endpoint.caller.project().tenant);
-            let arguments = arguments.unwrap_or_default().into();
             let call = endpoint.call_until_cancelled(running, &tool, arguments, consent, approval);
             shares.measure(&owner, call).await
         });

@@ -43,7 +43,6 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::FutureExt;
-use serde_json::value::RawValue;
 
 use self::{
     accepted::Accepted,
@@ -179,7 +178,8 @@ async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
         Err(refusal) => Ok(refusal.into_response()),
         Ok(Body::One(message)) => {
             let accepted = Accepted::of(&head.headers);
-            answer_message(endpoint, head, accepted, bytes.clone(), message).await
+            let bytes = bytes.slice_ref(message.get().as_bytes());
+            answer_message(endpoint, head, accepted, bytes).await
         }
         Ok(Body::Batch(messages)) => {
             let answered = batches::answer(endpoint, head, &bytes, messages);
@@ -194,9 +194,11 @@ async fn answer_message(
     mut head: Parts,
     accepted: Accepted,
     bytes: Bytes,
-    message: &RawValue,
 ) -> ApiResult<Response> {
-    if let Err(refusal) = messages::check(message, direct::has_connections(&head.headers)) {
+    let readable = endpoint.keep_arguments(bytes.clone());
+    let has_connections = direct::has_connections(&head.headers);
+    let checked = messages::check(&String::from_utf8_lossy(&readable), has_connections);
+    if let Err(refusal) = checked {
         return Ok(refusal.into_response());
     }
     let message = ConnectionMessage::read(&bytes);
@@ -208,7 +210,7 @@ async fn answer_message(
         endpoint.open_stream();
     }
     accepted.declare(&mut head.headers);
-    let answered = endpoint.answer_by_rmcp(head, bytes.clone()).await;
+    let answered = endpoint.answer_by_rmcp(head, readable).await;
     let mut response = messages::in_json(answered, &bytes).await;
     if let Some(ConnectionMessage::Open { opens_urls }) = message
         && response.status().is_success()

@@ -13,6 +13,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http::reply;
 use http_body_util::BodyExt;
 use rmcp::model::{
@@ -153,6 +154,27 @@ pub(super) fn id_of(message: &[u8]) -> Option<RequestId> {
     identified.filter(|_| is_object).map(|message| message.id)
 }
 
+/// Parameters of a method with arguments.
+#[derive(Deserialize)]
+struct Arguments<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Returns the arguments of a call of a tool as they are written, if they are an object.
+pub(super) fn arguments_of_call(message: &Bytes) -> Option<Bytes> {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        method: String,
+        #[serde(borrow)]
+        params: Arguments<'a>,
+    }
+    let call: Call<'_> = serde_json::from_slice(message).ok()?;
+    let arguments = call.params.arguments?.get();
+    let is_kept = call.method == "tools/call" && arguments.starts_with('{');
+    is_kept.then(|| message.slice_ref(arguments.as_bytes()))
+}
+
 /// Returns the response of `rmcp` to a message. An error in plain text becomes one of JSON-RPC.
 pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
     let status = response.status();
@@ -205,19 +227,19 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Checks that a value is a message, and that its parameters are those of its method. `has_connections` is
+/// Checks that JSON is a message, and that its parameters are those of its method. `has_connections` is
 /// true for versions of the protocol in which a client connects.
 ///
 /// # Errors
 /// If it is not a message.
-pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refusal> {
+pub(super) fn check(message: &str, has_connections: bool) -> Result<(), Refusal> {
     let invalid = |id, problem: &str| Err(Refusal::invalid(id, problem));
-    if !value.get().starts_with('{') {
+    if !message.trim_ascii_start().starts_with('{') {
         return invalid(None, "a message must be an object");
     }
-    let members = serde_json::from_str::<Members<'_>>(value.get());
-    let members = members
-        .map_err(|cause| Refusal::invalid(id_of(value.get().as_bytes()), cause.to_string()))?;
+    let members = serde_json::from_str::<Members<'_>>(message);
+    let members =
+        members.map_err(|cause| Refusal::invalid(id_of(message.as_bytes()), cause.to_string()))?;
     let id = members.id.and_then(parse_request_id);
     if members.id.is_some() && id.is_none() {
         return invalid(
@@ -309,11 +331,6 @@ fn check_member_names(params: &str) -> Result<(), String> {
 
 /// Checks the parameter that models write, and often as a string.
 fn check_arguments(params: &str) -> Result<(), String> {
-    #[derive(Deserialize)]
-    struct Arguments<'a> {
-        #[serde(borrow)]
-        arguments: Option<&'a RawValue>,
-    }
     let read: Arguments<'_> = serde_json::from_str(params).map_err(|cause| cause.to_string())?;
     match read.arguments.map(RawValue::get) {
         Some(arguments) if !arguments.starts_with('{') => {
@@ -350,7 +367,7 @@ mod tests {
 
     fn refusal(body: &str) -> Option<(Value, ErrorCode, String)> {
         let checked = match Body::read(body.as_bytes()) {
-            Ok(Body::One(value)) => check(value, true),
+            Ok(Body::One(value)) => check(value.get(), true),
             Ok(Body::Batch(_)) => panic!("a batch: {body}"),
             Err(refused) => Err(refused),
         };
@@ -452,5 +469,18 @@ mod tests {
         ] {
             assert!(refusal(body).is_none(), "{body}");
         }
+    }
+
+    #[test]
+    fn arguments_of_calls_are_kept_as_written() {
+        let kept = |method: &str, arguments: &str| {
+            let params = format!(r#"{{"_meta":{{}},"arguments":{arguments}}}"#);
+            let message = format!(r#"{{"method":"{method}","params":{params}}}"#);
+            arguments_of_call(&message.into())
+        };
+        let written = r#"{ "a": 1E400 }"#;
+        assert_eq!(kept("tools/call", written).unwrap(), written);
+        assert_eq!(kept("prompts/get", written), None);
+        assert_eq!(kept("tools/call", "1"), None);
     }
 }

@@ -20,6 +20,7 @@
 mod body;
 mod challenges;
 mod connect;
+mod credential_header;
 mod error;
 pub mod guard;
 mod identity;
@@ -43,6 +44,7 @@ use crate::lookup::Lookups;
 
 pub use body::{BodyReader, MAX_LARGE_READS, MemoryBudget};
 pub use challenges::challenges;
+pub use credential_header::credential_header;
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use reqwest::header::HeaderValue;
 use url::Url;
 
-use crate::{Error, Identity, build, error::ErrorContext, guard};
+use crate::{Error, Identity, build, credential_header, error::ErrorContext, guard};
 
 /// Maximum number of cached clients, each with its connections. All are dropped when it is reached.
 const MAX_CACHED_CLIENTS: usize = 64;
@@ -60,15 +60,11 @@ impl Proxy {
         }
         Ok(Self {
             url,
-            authorization: authorization.map(sensitive_value).transpose()?,
+            authorization: authorization
+                .map(|value| credential_header(value).ok_or(InvalidProxy::Authorization))
+                .transpose()?,
         })
     }
-}
-
-fn sensitive_value(text: &str) -> Result<HeaderValue, InvalidProxy> {
-    let mut value = HeaderValue::from_str(text).map_err(|_| InvalidProxy::Authorization)?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 impl fmt::Debug for Proxy {

@@ -9,6 +9,8 @@
 //! every browser does. What cannot be decoded becomes U+FFFD, and so does half of a surrogate pair
 //! that JSON escapes alone, which RFC 8259 permits and no string in UTF-8 can have.
 
+mod misread;
+
 use std::{borrow::Cow, str};
 
 use bytes::Bytes;
@@ -17,6 +19,8 @@ use memchr::{memchr, memmem};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::Response;
+
+pub use misread::{distortions, misreadings};
 
 /// Number of bytes of a body that decide whether it is text (WHATWG MIME Sniffing, section 5).
 const SNIFFED_BYTES: usize = 1445;
@@ -101,24 +105,6 @@ pub fn decode_request(media_type: &str, body: Bytes) -> Bytes {
         return body;
     }
     to_bytes(&body, decode(media_type, &body))
-}
-
-/// Returns the strings as which programs show a secret after they have confused UTF-8 and Latin-1: its UTF-8
-/// read as Latin-1, in both forms of that charset, and its Latin-1 read as UTF-8. Empty for ASCII, in which
-/// they are equal.
-#[must_use]
-pub fn misreadings(text: &str) -> Vec<String> {
-    if text.is_ascii() {
-        return Vec::new();
-    }
-    let as_latin1: String = text.bytes().map(char::from).collect();
-    let as_windows = WINDOWS_1252.decode_without_bom_handling(text.as_bytes()).0;
-    let mut readings = vec![as_latin1, as_windows.into_owned()];
-    let (encoded, _, is_incomplete) = WINDOWS_1252.encode(text);
-    if !is_incomplete {
-        readings.push(String::from_utf8_lossy(&encoded).into_owned());
-    }
-    readings
 }
 
 /// Decodes the value of a header: UTF-8, or Latin-1 (RFC 9110, section 5.5).
@@ -344,14 +330,6 @@ mod tests {
             decoded.1.as_deref(),
             Some("text/csv; charset=utf-8; header=present")
         );
-    }
-
-    #[test]
-    fn confused_charsets_have_known_readings() {
-        let expected = ["Ã¤.\u{e2}\u{82}\u{ac}", "Ã¤.â‚¬", "\u{fffd}.\u{fffd}"];
-        assert_eq!(misreadings("ä.€"), expected);
-        assert_eq!(misreadings("ж").len(), 2);
-        assert!(misreadings("plain").is_empty());
     }
 
     #[test]

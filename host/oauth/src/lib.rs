@@ -27,7 +27,10 @@ mod variables;
 use std::{fmt, time::Duration};
 
 use manifest::{AuthMode, AuthScheme, Call, OAuth2, Pick, Step, TokenResponse};
-use net::Url;
+use net::{
+    Url,
+    text::{distortions, misreadings},
+};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -566,7 +569,7 @@ impl Refusal {
         secrets.retain(|secret| !secret.is_empty());
         let misread: Vec<_> = secrets
             .iter()
-            .flat_map(|secret| net::text::misreadings(secret))
+            .flat_map(|secret| [misreadings(secret), distortions(secret)].concat())
             .collect();
         secrets.extend(misread);
         // Longer secrets come first, because one secret may be a prefix of another.

@@ -353,9 +353,7 @@ fn basic_header(user: &str, password: &str) -> Result<HeaderValue> {
 }
 
 fn sensitive_header(value: &str) -> Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| {
+    net::credential_header(value).ok_or_else(|| {
         Refusal::unsent("a value contains characters that are not allowed in a header")
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
+    })
 }

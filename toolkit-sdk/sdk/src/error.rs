@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::mismatch;
+
 /// Result of a tool, a poll or a receive.
 pub type Result<T, E = ToolError> = core::result::Result<T, E>;
 
@@ -149,7 +151,8 @@ impl std::error::Error for ToolError {}
 
 impl From<serde_json::Error> for ToolError {
     fn from(error: serde_json::Error) -> Self {
-        Self::internal(format!("cannot read or write JSON: {error}"))
+        let reason = mismatch::reason(&error);
+        Self::internal(format!("cannot read or write JSON: {reason}"))
     }
 }
 

@@ -49,6 +49,7 @@ mod file;
 mod host;
 pub mod http;
 pub mod log;
+mod mismatch;
 mod plan;
 pub mod random;
 #[doc(hidden)]

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Result, ToolError, host};
+use crate::{Result, ToolError, host, mismatch};
 
 /// Returns the value stored under a key, or `None` if the key is not set.
 ///
@@ -15,9 +15,10 @@ pub fn get<T: DeserializeOwned>(key: &str) -> Result<Option<T>> {
         return Ok(None);
     };
     let value = serde_json::from_slice(&bytes);
-    value
-        .map(Some)
-        .map_err(|error| ToolError::internal(format!("the state `{key}` cannot be read: {error}")))
+    value.map(Some).map_err(|error| {
+        let reason = mismatch::reason_with_path(&bytes, &error);
+        ToolError::internal(format!("the state `{key}` cannot be read: {reason}"))
+    })
 }
 
 /// Stores a value. At most 128 keys, 256 bytes per key and 64 KiB per value.

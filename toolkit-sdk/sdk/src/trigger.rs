@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Result, ToolError};
+use crate::{Result, ToolError, mismatch};
 
 /// Result of a poll.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,8 +74,9 @@ impl Inbound {
     /// `invalid_input` if the body is not the expected JSON.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
+            let reason = mismatch::reason_with_path(&self.body, &error);
             ToolError::invalid_input(format!(
-                "the webhook's body is not the expected JSON: {error}"
+                "the webhook's body is not the expected JSON: {reason}"
             ))
         })
     }

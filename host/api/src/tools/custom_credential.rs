@@ -65,11 +65,8 @@ impl AuthParameters {
         if parameters.is_empty() && body.is_empty() && self.base_url.is_none() {
             return Ok(None);
         }
-        Ok(Some(CustomCredential::Parameters {
-            parameters,
-            body,
-            base_url: self.base_url,
-        }))
+        let credential = CustomCredential::from_parts(parameters, body, self.base_url)?;
+        Ok(Some(credential))
     }
 }
 

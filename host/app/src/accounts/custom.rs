@@ -1,7 +1,7 @@
 //! Credentials that come with a request instead of from a stored account.
 
 use manifest::{AuthMode, Placement};
-use sandbox::{Credential, Secret};
+use sandbox::{Credential, MAX_SECRETS, Secret};
 use serde_json::Value;
 
 use super::{Granted, Source, Values, auth_configs, granted::static_grant, scheme};
@@ -42,6 +42,8 @@ pub enum CustomCredential {
         body: Values,
         /// Base URL, passed to the toolkit as its field `base_url`. Refused if the toolkit lacks it.
         base_url: Option<String>,
+        /// Secrets in the parameters and the body.
+        secrets: Vec<Secret>,
     },
     /// Values of all fields of a scheme.
     Connection {
@@ -61,6 +63,34 @@ pub enum CustomParameter {
     Header(String, String),
     /// Query parameter name and value.
     Query(String, String),
+}
+
+impl CustomCredential {
+    /// Creates a credential of parts to add to requests. Of too many secrets few are copied, on the thread
+    /// that has parsed them.
+    ///
+    /// # Errors
+    /// Fails if it contains more secrets than a response is searched for.
+    pub fn from_parts(
+        parameters: Vec<CustomParameter>,
+        body: Values,
+        base_url: Option<String>,
+    ) -> Result<Self> {
+        let mut texts: Vec<_> = parameters.iter().flat_map(secret_parts).collect();
+        texts.retain(|text| text.len() >= MIN_SECRET_BYTES);
+        for value in body.values() {
+            add_secrets_in(value, &mut texts);
+        }
+        let secrets: Vec<_> = texts.into_iter().map(Secret::from).collect();
+        scheme::check_secret_sizes(&secrets)
+            .map_err(|why| errors::invalid(format!("custom_auth_params: {why}")))?;
+        Ok(Self::Parameters {
+            parameters,
+            body,
+            base_url,
+            secrets,
+        })
+    }
 }
 
 /// Grants a credential that the request itself has. Fails if it is of another toolkit or invalid.
@@ -85,17 +115,8 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
             parameters,
             body,
             base_url,
+            secrets,
         } => {
-            let texts = parameters
-                .iter()
-                .flat_map(secret_parts)
-                .chain(body.values().flat_map(texts_in));
-            let secrets: Vec<_> = texts
-                .filter(|value| value.len() >= MIN_SECRET_BYTES)
-                .map(Secret::from)
-                .collect();
-            scheme::check_secret_sizes(&secrets)
-                .map_err(|why| errors::invalid(format!("custom_auth_params: {why}")))?;
             let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
             let base_url = base_url
                 .filter(|url| !url.is_empty())
@@ -142,13 +163,18 @@ pub(super) fn validate_values(
     Ok((mode, values))
 }
 
-/// Collects all strings inside a value, at any depth.
-fn texts_in(value: &Value) -> Vec<&str> {
+/// Adds the strings inside a value that count as secrets, at any depth, until they are too many.
+fn add_secrets_in<'v>(value: &'v Value, secrets: &mut Vec<&'v str>) {
+    if secrets.len() > MAX_SECRETS {
+        return;
+    }
     match value {
-        Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().flat_map(texts_in).collect(),
-        Value::Object(members) => members.values().flat_map(texts_in).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+        Value::String(text) if text.len() >= MIN_SECRET_BYTES => secrets.push(text),
+        Value::Array(items) => items.iter().for_each(|item| add_secrets_in(item, secrets)),
+        Value::Object(members) => members
+            .values()
+            .for_each(|member| add_secrets_in(member, secrets)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -171,9 +197,7 @@ fn placement(parameter: &CustomParameter) -> Result<Placement> {
         }),
         CustomParameter::Header(name, value) => {
             let name = name.to_ascii_lowercase();
-            let printable = value
-                .bytes()
-                .all(|b| b == b'\t' || (0x20..0x7f).contains(&b));
+            let printable = value.bytes().all(|b| (0x20..0x7f).contains(&b));
             if name.is_empty()
                 || !name.bytes().all(is_token_byte)
                 || FORBIDDEN_HEADERS.contains(&name.as_str())
@@ -198,8 +222,19 @@ mod tests {
 
     #[test]
     fn custom_secrets_are_found_at_any_depth() {
-        let value = serde_json::json!({ "a": "one", "b": [{ "c": "two" }, 3, null, "three"] });
-        assert_eq!(texts_in(&value), ["one", "two", "three"]);
+        let value =
+            serde_json::json!({ "a": "key-one", "b": [{ "c": "key-two" }, 3, null, "short"] });
+        let mut secrets = Vec::new();
+        add_secrets_in(&value, &mut secrets);
+        assert_eq!(secrets, ["key-one", "key-two"]);
+    }
+
+    #[test]
+    fn many_custom_secrets_are_not_collected() {
+        let value = Value::from(vec!["secret"; 300_000]);
+        let mut secrets = Vec::new();
+        add_secrets_in(&value, &mut secrets);
+        assert_eq!(secrets.len(), MAX_SECRETS + 1);
     }
 
     #[test]
@@ -220,6 +255,7 @@ mod tests {
             ("", "a"),
             ("a b", "a"),
             ("x", "a\r\nhost: b"),
+            ("x", "a\tb"),
         ] {
             assert!(header(name, value).is_err(), "{name}");
         }

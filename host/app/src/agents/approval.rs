@@ -30,7 +30,7 @@ use crate::{
     catalog::ResolvedTool,
     core::{
         ids::{AccountId, random_text},
-        truncate,
+        json, truncate,
         visible::visible,
     },
     runs::Execution,
@@ -187,8 +187,9 @@ fn question_text(
     account: &str,
     note: &str,
 ) -> Result<String> {
-    let parsed: Map<String, Value> = serde_json::from_slice(&request.arguments)
-        .map_err(|_| errors::arguments_invalid(tool, "arguments: must be a JSON object"))?;
+    let parsed: Map<String, Value> = json::parse_leniently(&request.arguments)
+        .and_then(serde_json::from_value)
+        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
     let arguments: Vec<(String, String)> = parsed
         .iter()
         .map(|(name, value)| {
@@ -297,7 +298,7 @@ fn hash(
     [nonce, account]: [&str; 2],
     expires_at: i64,
 ) -> Result<Hmac<Sha256>> {
-    let arguments: Value = serde_json::from_slice(&request.arguments)
+    let arguments = json::parse_leniently(&request.arguments)
         .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
     let key = app.vault.derive("approvals of calls");
     let mut hash = Hmac::<Sha256>::new_from_slice(&*key).expect("it takes keys of every length");

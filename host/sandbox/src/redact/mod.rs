@@ -5,7 +5,8 @@
 //! Guarantee: a response is searched for every secret that was put into a request of this call, in
 //! the encodings that an echo uses. These are: unchanged; with any of its characters escaped for
 //! URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three
-//! alignments. A secret outside of ASCII is also found after UTF-8 and Latin-1 were confused.
+//! alignments. A secret outside of ASCII is also found with composed or decomposed accents, after UTF-8
+//! and Latin-1 were confused once or twice, and with `?` for the characters that Latin-1 or ASCII lacks.
 //!
 //! A value that was transformed in any other way is not found. Values shorter than four bytes are
 //! not searched for: they are no secrets, and removing them would destroy the response.
@@ -17,6 +18,7 @@
 //! Written by hand, except for the fixed spellings (`aho-corasick`): no crate finds a string whose
 //! characters are each escaped in a different way.
 
+mod replace;
 mod search;
 mod spelling;
 
@@ -27,7 +29,7 @@ use std::{
 };
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use net::text::misreadings;
+use net::text::{distortions, misreadings};
 use tokio::{sync::Semaphore, task::yield_now};
 use zeroize::Zeroizing;
 
@@ -35,11 +37,10 @@ use crate::Secret;
 use search::{Case, Search};
 use spelling::fixed_spellings;
 
+pub(crate) use replace::{REDACTED_NUMBER, replace_ranges};
 pub use search::STEPS_PER_BYTE;
 pub(crate) use search::StepsExhausted;
 
-/// Replacement for a secret.
-pub(crate) const REDACTED_TEXT: &str = "[redacted]";
 /// Replacement for text that takes too many steps to search.
 pub(crate) const WITHHELD_TEXT: &str = "[withheld: it takes too long to search for secrets]";
 /// Minimum length of a secret, in bytes.
@@ -68,18 +69,18 @@ pub(crate) struct Redactor {
 impl Redactor {
     /// Creates a redactor for `secrets`.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
-        let mut values: Vec<&str> = secrets
-            .into_iter()
-            .map(Secret::expose)
-            .filter(|s| s.len() >= MIN_SECRET_BYTES)
-            .collect();
-        let misread = misread_secrets(&values);
-        values.extend(misread.iter().map(|text| text.as_str()));
+        let secrets = secrets.into_iter().map(Secret::expose);
+        let mut values: Vec<&str> = secrets.filter(|s| s.len() >= MIN_SECRET_BYTES).collect();
+        let misread = forms_of(&values, misreadings);
+        let distorted = forms_of(&values, distortions);
+        values.extend(misread.iter().map(|form| form.as_str()));
         values.sort_unstable();
         values.dedup();
         if values.is_empty() {
             return Self::default();
         }
+        let fixed = fixed_matcher(&values);
+        values.extend(distorted.iter().map(|form| form.as_str()));
         let mut first_bytes = vec![false; 256];
         for introducer in *b"%\\&+" {
             first_bytes[usize::from(introducer)] = true;
@@ -90,18 +91,6 @@ impl Redactor {
                 first_bytes[usize::from(latin1)] = true;
             }
         }
-        let mut spellings: Vec<Zeroizing<Vec<u8>>> = values
-            .iter()
-            .flat_map(|value| fixed_spellings(value))
-            .collect();
-        spellings.sort_unstable_by(|one, other| one.as_slice().cmp(other.as_slice()));
-        spellings.dedup_by(|one, other| one.as_slice() == other.as_slice());
-        // The memory of this kind is proportional to the patterns.
-        let fixed = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(spellings.iter().map(|pattern| pattern.as_slice()))
-            .ok();
         let mut secrets: Vec<_> = values
             .iter()
             .map(|value| Zeroizing::new(value.chars().collect::<Vec<_>>()))
@@ -224,15 +213,23 @@ impl Redactor {
     }
 }
 
-/// Returns the misread forms of secrets in which enough characters remain.
-fn misread_secrets(secrets: &[&str]) -> Vec<Zeroizing<String>> {
-    let all = secrets.iter().flat_map(|secret| misreadings(secret));
+/// Returns other forms of secrets. None of them is shorter than a secret.
+fn forms_of(secrets: &[&str], forms: fn(&str) -> Vec<String>) -> Vec<Zeroizing<String>> {
+    let all = secrets.iter().flat_map(|secret| forms(secret));
     all.map(Zeroizing::new)
-        .filter(|text| {
-            let kept = text.chars().filter(|c| *c != char::REPLACEMENT_CHARACTER);
-            kept.count() >= MIN_SECRET_BYTES
-        })
+        .filter(|form| form.len() >= MIN_SECRET_BYTES)
         .collect()
+}
+
+/// Returns the matcher for the encodings that cannot be mixed. Its memory is proportional to the
+/// secrets.
+fn fixed_matcher(secrets: &[&str]) -> Option<AhoCorasick> {
+    let spellings = secrets.iter().flat_map(|secret| fixed_spellings(secret));
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(Some(AhoCorasickKind::ContiguousNFA))
+        .build(spellings)
+        .ok()
 }
 
 /// Sorts ranges and merges those that overlap.
@@ -246,22 +243,6 @@ fn merge_ranges(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
         }
     }
     merged
-}
-
-/// Returns `bytes` with the given ranges replaced.
-pub(crate) fn replace_ranges<'b>(bytes: &'b [u8], ranges: &[Range<usize>]) -> Cow<'b, [u8]> {
-    if ranges.is_empty() {
-        return Cow::Borrowed(bytes);
-    }
-    let mut clean = Vec::with_capacity(bytes.len());
-    let mut from = 0;
-    for range in ranges {
-        clean.extend_from_slice(&bytes[from..range.start]);
-        clean.extend_from_slice(REDACTED_TEXT.as_bytes());
-        from = range.end;
-    }
-    clean.extend_from_slice(&bytes[from..]);
-    Cow::Owned(clean)
 }
 
 #[cfg(test)]

@@ -32,6 +32,9 @@ pub(super) fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
         if last.saturating_sub(first) >= MIN_BASE64_CHARS {
             let piece = &encoded[first..last];
             spellings.push(Zeroizing::new(piece.as_bytes().to_vec()));
+            if !piece.contains(['+', '/']) {
+                continue;
+            }
             spellings.push(Zeroizing::new(
                 piece.replace('+', "-").replace('/', "_").into_bytes(),
             ));

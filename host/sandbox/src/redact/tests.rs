@@ -1,6 +1,6 @@
 //! Spellings that are found, texts that stay unchanged, and the limit of steps.
 
-use super::*;
+use super::{replace::REDACTED_TEXT, *};
 use futures::FutureExt;
 use proptest::prelude::*;
 
@@ -50,6 +50,12 @@ fn secret_in_a_confused_charset_is_removed() {
         br"p\xc3\xa4$\xe2\x82\xacwort",
         "p\u{fffd}$\u{fffd}wort".as_bytes(),
         br"p\ufffd$\uFFFDwort",
+        "pÃ\u{83}Â¤$Ã¢Â\u{82}Â¬wort".as_bytes(),
+        "pÃƒÂ¤$Ã¢â€šÂ¬wort".as_bytes(),
+        "pa\u{308}$€wort".as_bytes(),
+        b"p\xe4$?wort",
+        b"p\xe4$\x80wort",
+        b"p?$?wort",
     ] {
         let clean = redactor.redact_bytes(echo);
         assert_eq!(clean, REDACTED_TEXT.as_bytes(), "{}", echo.escape_ascii());

@@ -270,11 +270,9 @@ fn host(url: &Url) -> String {
 }
 
 fn sensitive_header(value: &str) -> Result<HeaderValue, SigningError> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| {
+    net::credential_header(value).ok_or_else(|| {
         SigningError("a value contains characters that a header cannot have".to_owned())
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
+    })
 }
 
 impl fmt::Debug for Signing {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::{Client, Response, failure};
-use crate::{Result, ToolError};
+use crate::{Result, ToolError, mismatch};
 
 #[derive(Deserialize)]
 struct ResponseBody {
@@ -37,8 +37,9 @@ impl Client {
         let body = json!({ "query": query, "variables": serde_json::to_value(variables)? });
         let response = self.post(path).json(&body).send()?;
         serde_json::from_value(data(&response)?).map_err(|error| {
+            let reason = mismatch::reason(&error);
             ToolError::upstream(format!(
-                "the provider's response has unexpected data: {error}"
+                "the provider's response has unexpected data: {reason}"
             ))
         })
     }

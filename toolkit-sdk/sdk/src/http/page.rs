@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Request, Response};
-use crate::{Result, ToolError};
+use crate::{Result, ToolError, mismatch};
 
 /// Pagination scheme of a list.
 #[derive(Debug, Clone, Copy)]
@@ -153,8 +153,9 @@ impl<T: DeserializeOwned> Iterator for Items<T> {
         self.left -= 1;
         let value = self.page.pop_front()?;
         Some(serde_json::from_value(value).map_err(|error| {
+            let reason = mismatch::reason(&error);
             ToolError::upstream(format!(
-                "an item of the list has an unexpected form: {error}"
+                "an item of the list has an unexpected form: {reason}"
             ))
         }))
     }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::{failure, page};
-use crate::{File, Result, ToolError, host};
+use crate::{File, Result, ToolError, host, mismatch};
 
 /// An HTTP response.
 #[derive(Debug, Clone)]
@@ -56,7 +56,8 @@ impl Response {
     /// `upstream_error` if the body is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.inner.body).map_err(|error| {
-            let message = format!("the provider's response is not the expected JSON: {error}");
+            let reason = mismatch::reason_with_path(&self.inner.body, &error);
+            let message = format!("the provider's response is not the expected JSON: {reason}");
             ToolError::upstream(message).upstream_status(self.status())
         })
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Arguments, style};
 use crate::http::{Multipart, Request};
-use crate::{File, Result, ToolError};
+use crate::{File, Result, ToolError, mismatch};
 
 /// Largest number of bytes copied in one step.
 const CHUNK_BYTES: u32 = 1 << 20;
@@ -197,6 +197,8 @@ fn related(request: Request, members: &Arguments, content: &File) -> Result<Requ
 }
 
 fn file(name: &str, value: Value) -> Result<File> {
-    serde_json::from_value(value)
-        .map_err(|cause| ToolError::invalid_input(format!("`{name}` is not a file: {cause}")))
+    serde_json::from_value(value).map_err(|cause| {
+        let reason = mismatch::reason(&cause);
+        ToolError::invalid_input(format!("`{name}` is not a file: {reason}"))
+    })
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::Arguments;
 use super::answer::written;
 use crate::http::{self, Request, Response};
-use crate::{File, Result, ToolError};
+use crate::{File, Result, ToolError, mismatch};
 
 const PROTOCOL_VERSION: &str = "2025-06-18";
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -28,7 +28,8 @@ pub(super) fn call(request: &Request, tool: &str, arguments: Arguments) -> Resul
     let params = json!({ "name": tool, "arguments": arguments });
     let answer = session.ask(2, "tools/call", params);
     session.close();
-    to_output(ToolCallResult::deserialize(answer?).map_err(|cause| unreadable(&cause.to_string()))?)
+    let result = ToolCallResult::deserialize(answer?);
+    to_output(result.map_err(|cause| unreadable(&mismatch::reason(&cause)))?)
 }
 
 struct Session {

@@ -14,7 +14,7 @@ pub use crate::host::guest::bindings;
 use crate::http::Client;
 pub use crate::plan::PlanPlace;
 use crate::subscription::{Endpoint, Subscribe};
-use crate::{Inbound, Polled, Received, Result, ToolError};
+use crate::{Inbound, Polled, Received, Result, ToolError, mismatch};
 
 mod describe;
 #[cfg(target_arch = "wasm32")]
@@ -187,8 +187,9 @@ fn find<'a>(toolkit: &'a Toolkit, slug: &str) -> Result<&'a Trigger> {
 /// Parses the arguments of a tool.
 pub fn arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     serde_json::from_slice(json).map_err(|error| {
+        let reason = mismatch::reason_with_path(json, &error);
         ToolError::invalid_input(format!(
-            "the arguments do not match the input type: {error}"
+            "the arguments do not match the input type: {reason}"
         ))
     })
 }
@@ -217,7 +218,8 @@ where
     let cursor = match cursor {
         b"" => None,
         json => Some(serde_json::from_slice(json).map_err(|error| {
-            ToolError::internal(format!("the stored cursor cannot be read: {error}"))
+            let reason = mismatch::reason_with_path(json, &error);
+            ToolError::internal(format!("the stored cursor cannot be read: {reason}"))
         })?),
     };
     let polled = run(arguments(config)?, cursor)?;

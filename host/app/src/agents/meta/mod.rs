@@ -42,7 +42,7 @@ use super::{SessionCaller, errors};
 use crate::{
     App, Error, Result, catalog,
     core::json,
-    runs::{self, Execution, HostCall},
+    runs::{self, Execution, HostCall, ProxyBody},
 };
 
 /// Name of the whole of the arguments in problems.
@@ -100,7 +100,7 @@ async fn with_problems_named(
     arguments: &Bytes,
     cause: Error,
 ) -> Result<Error> {
-    let Ok(value) = serde_json::from_slice(arguments) else {
+    let Ok(value) = read_arguments(tool, arguments) else {
         return Ok(cause);
     };
     let schema = tool.definition().input.clone();
@@ -122,7 +122,7 @@ async fn run(
 ) -> Result<(Bytes, Option<String>)> {
     tool.check_switched_on(caller.config())?;
     let value = || {
-        serde_json::from_slice(arguments)
+        read_arguments(tool, arguments)
             .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))
     };
     // The calls are large, and those that contain them would exceed the stack of a thread.
@@ -151,6 +151,16 @@ async fn run(
     let MetaResult { data, error } = call.await?;
     let data = serde_json::to_vec(&data).map_err(errors::internal)?;
     Ok((data.into(), error))
+}
+
+/// Parses the arguments of a meta tool. The body of a proxy request is sent as it is written.
+fn read_arguments(tool: MetaTool, arguments: &Bytes) -> serde_json::Result<Value> {
+    match tool {
+        MetaTool::ProxyExecute => {
+            json::parse_leniently(&ProxyBody::with_readable_numbers(arguments))
+        }
+        _ => json::parse_leniently(arguments),
+    }
 }
 
 /// Reads the arguments of a meta tool. Fails with the problem if they do not match the type.

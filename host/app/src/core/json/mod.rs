@@ -35,6 +35,14 @@ pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Tree::parse(bytes, &Bump::new(), Rules::Strict).map(|tree| tree.to_value())
 }
 
+/// Parses one JSON value without the strict rules.
+///
+/// # Errors
+/// Returns an error as [`parse`] does, under [`Rules::Lenient`].
+pub(crate) fn parse_leniently(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    Tree::parse(bytes, &Bump::new(), Rules::Lenient).map(|tree| tree.to_value())
+}
+
 /// Reads a value as a type.
 ///
 /// # Errors

@@ -10,7 +10,8 @@
 //! Written by hand on `serde`: `serde_json` keeps the last of equal names, its own depth limit cannot be
 //! chosen, and no crate borrows values and checks these rules.
 //!
-//! The error for a broken rule starts with the path to the value. It repeats no value.
+//! The error for a broken rule or a number that no value can hold starts with the path to the value. It
+//! repeats no value.
 
 use std::{
     collections::HashSet,
@@ -27,6 +28,8 @@ use serde_json::{Error, Number, Value};
 pub const MAX_DEPTH: usize = 64;
 /// Maximum number of characters of a path in an error.
 const MAX_PATH_CHARS: usize = 200;
+/// Start of the error of the parser for a number that no value can hold.
+const NUMBER_OUT_OF_RANGE: &str = "number out of range";
 /// Number of fields up to which an object is searched linearly.
 const MAX_UNSORTED_MEMBERS: usize = 16;
 
@@ -89,7 +92,11 @@ impl<'a> Tree<'a> {
                 Rules::Lenient => usize::MAX,
             },
         }
-        .deserialize(&mut from)?;
+        .deserialize(&mut from)
+        .map_err(|cause| match cause.to_string() {
+            text if text.starts_with(NUMBER_OUT_OF_RANGE) => builder.broken_rule(text),
+            _ => cause,
+        })?;
         from.end()?;
         Ok(tree)
     }

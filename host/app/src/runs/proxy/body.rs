@@ -68,6 +68,21 @@ impl ProxyBody {
         found.await
     }
 
+    /// Returns the JSON object of such a request so that its other fields can be read: with zeros for the
+    /// numbers of the field `body` that are too large for a value. Other bytes stay as they are.
+    pub(crate) fn with_readable_numbers(object: &Bytes) -> Bytes {
+        let Ok(WithBody { body: Some(body) }) = serde_json::from_slice(object) else {
+            return object.clone();
+        };
+        let body = object.slice_ref(body.get().as_bytes());
+        let start = body.as_ptr() as usize - object.as_ptr() as usize;
+        let end = start + body.len();
+        let readable = without_large_numbers(body);
+        [&object[..start], &readable, &object[end..]]
+            .concat()
+            .into()
+    }
+
     fn from_member(object: &Bytes) -> serde_json::Result<Option<Self>> {
         let WithBody { body } = serde_json::from_slice(object)?;
         let Some(text) = body.map(RawValue::get) else {
@@ -271,6 +286,20 @@ mod tests {
         assert_eq!(text, "ab");
         for none in ["{}", r#"{"body": null}"#] {
             assert!(matches!(body(none), Ok(None)), "{none}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_are_readable_in_bodies_alone() {
+        for (object, readable) in [
+            (
+                r#"{"a":1E400, "body":[1E400]}"#,
+                r#"{"a":1E400, "body":[0    ]}"#,
+            ),
+            (r#"{"a":1E400}"#, r#"{"a":1E400}"#),
+            ("[1E400", "[1E400"),
+        ] {
+            assert_eq!(ProxyBody::with_readable_numbers(&object.into()), readable);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::{
     },
     core::{clock::iso, json},
     files::{self, NewFile},
+    runs::ProxyBody,
 };
 
 /// Slugs of the toolkit and the tool that files of scripts name as their origin.
@@ -108,7 +109,14 @@ pub(super) async fn request_provider(
         let switch = "`workbench.enable_proxy_execution` is false";
         return Err(errors::script_request_refused("proxy", switch));
     }
-    let call: ProxyCall = parse(app, caller, "proxy", arguments.clone()).await?;
+    let text = arguments.clone();
+    let readable = app
+        .large_work
+        .scan(&caller.project.tenant, text.len(), move || {
+            ProxyBody::with_readable_numbers(&text)
+        })
+        .await?;
+    let call: ProxyCall = parse(app, caller, "proxy", readable).await?;
     to_json(&call.send(app, caller, "proxy", &arguments).await?)
 }
 

@@ -66,6 +66,8 @@ fn strict_rules_refuse_what_stores_cannot_keep() {
         (r#"{"a":[{"b":1},{"b":1,"b":1}]}"#, "a[1].b: is given twice"),
         (r#"{"a":["\u0000"]}"#, "a[0]: contains a NUL"),
         (r#"{"\u0000":1}"#, "NUL"),
+        (r#"{"a":[0,{"b":1E400}]}"#, "a[1].b: number out of range"),
+        ("1E400", "number out of range at line 1"),
         ("{} x", "trailing"),
     ] {
         let error = parse(text, Rules::Strict).unwrap_err().to_string();

@@ -58,7 +58,8 @@ impl ReceivedBody {
         if ranges.is_empty() {
             return Ok(bytes);
         }
-        self.reserve(bytes.len() + ranges.len() * redact::REDACTED_TEXT.len())?;
+        self.reserve(bytes.len() + ranges.len() * redact::REDACTED_NUMBER.len())?;
+        let _turn = self.turn().await;
         Ok(redact::replace_ranges(&bytes, &ranges).into_owned().into())
     }
 
@@ -141,7 +142,7 @@ mod tests {
     #[tokio::test]
     async fn secret_in_a_wrongly_declared_charset_is_removed() {
         let body = format!("a={SECRET_TEXT};");
-        let clean = format!("a={};", redact::REDACTED_TEXT);
+        let clean = "a=[redacted];";
         for charset in [
             "utf-16le",
             "utf-16be",

@@ -147,9 +147,7 @@ pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
 }
 
 fn sensitive_value(value: &str) -> Result<HeaderValue, Error> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| unusable("value"))?;
-    value.set_sensitive(true);
-    Ok(value)
+    net::credential_header(value).ok_or_else(|| unusable("value"))
 }
 
 fn unusable(what: &str) -> Error {
@@ -255,6 +253,10 @@ mod tests {
             Placement::Header {
                 name: text("x"),
                 value: text("secret\r\nhost: evil"),
+            },
+            Placement::Header {
+                name: text("x"),
+                value: text("secret\u{85}"),
             },
             Placement::Path {
                 marker: text("~c~"),
