@@ -15,13 +15,14 @@ use axum::{
 use bytes::Bytes;
 use net::text;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, error::Category};
+use serde_json::Value;
 use settings::UnknownMembers;
 
 use crate::{
     ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json, Server,
     context::operation,
-    errors, members,
+    errors,
+    members::{self, DOCUMENT_NAME},
     noting::{Notes, Noting},
     unknown::{Warning, Warnings},
 };
@@ -207,11 +208,7 @@ fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(
 /// The problem with the bytes.
 fn strict_object(bytes: &[u8]) -> Result<Value, String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-    let value = json::parse(bytes).map_err(|cause| match cause.classify() {
-        // The text starts with the path to a value that breaks a rule.
-        Category::Data => cause.to_string(),
-        _ => format!("body: {cause}"),
-    })?;
+    let value = json::parse(bytes).map_err(|problem| problem.line(DOCUMENT_NAME))?;
     // serde would deserialize a struct from an array of its members in order.
     if !value.is_object() {
         return Err(NOT_AN_OBJECT.to_owned());

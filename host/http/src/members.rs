@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::noting::{Notes, Noting};
 
 /// Path of the whole in problems.
-const DOCUMENT_NAME: &str = "body";
+pub(crate) const DOCUMENT_NAME: &str = "body";
 
 /// Reads a value. Returns also the notes about its members.
 ///

@@ -41,7 +41,7 @@ pub use self::{
 use super::{SessionCaller, errors};
 use crate::{
     App, Error, Result, catalog,
-    core::json,
+    core::json::{self, Problem},
     runs::{self, Execution, HostCall},
 };
 
@@ -123,7 +123,8 @@ async fn run(
     tool.check_switched_on(caller.config())?;
     let value = || {
         serde_json::from_slice(arguments)
-            .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))
+            .map_err(|cause| Problem::of_syntax(&cause).line(ARGUMENTS_NAME))
+            .map_err(|problem| errors::arguments_invalid(tool.slug(), problem))
     };
     // The calls are large, and those that contain them would exceed the stack of a thread.
     let call: BoxFuture<'_, _> = match tool {
