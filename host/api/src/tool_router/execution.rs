@@ -8,7 +8,10 @@ use app::{
         self, Approvable, Approval, SessionCaller, SessionExecute,
         meta::{self, MetaTool},
     },
-    core::ids::{LogId, SessionId},
+    core::{
+        ids::{LogId, SessionId},
+        shown_slug,
+    },
     runs::Execution,
 };
 use bytes::Bytes;
@@ -222,7 +225,7 @@ pub(crate) async fn execute_meta(
     let tool = tool.ok_or_else(|| {
         let branding = &key.server.branding;
         let slugs = MetaTool::all().map(|tool| branding.rename(tool.slug()));
-        errors::tool_not_found(shown(&call.slug), "", &did_you_mean(&call.slug, slugs))
+        errors::tool_not_found(shown_slug(&call.slug), "", &did_you_mean(&call.slug, slugs))
     })?;
     execute_meta_call(&key, &caller, tool, call).await
 }
@@ -235,7 +238,7 @@ async fn execute_meta_call(
     call: Call,
 ) -> ApiResult<SerializedJson<ResultView>> {
     if call.approval.is_some() {
-        return Err(errors::approval_invalid(shown(&call.slug)).into());
+        return Err(errors::approval_invalid(shown_slug(&call.slug)).into());
     }
     if call.account.is_some() {
         let problem =
@@ -297,13 +300,9 @@ fn meta_tool(server: &Server, slug: &str) -> Option<MetaTool> {
 fn refuse_local(slug: &str) -> ApiResult<()> {
     let prefix = slug.get(..LOCAL_PREFIX.len());
     if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(LOCAL_PREFIX)) {
-        let shown = shown(slug);
+        let shown = shown_slug(slug);
         let problem = format!("tool_slug: {shown} is a tool of the client, which runs it itself");
         return Err(errors::session_invalid(problem).into());
     }
     Ok(())
-}
-
-fn shown(slug: &str) -> String {
-    slug.chars().take(80).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use app::agents::Config;
+use app::{agents::Config, core::shown_slug};
 use http::{ApiResult, errors};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -114,7 +114,8 @@ impl InlineTools {
         let mut slugs = HashSet::new();
         for tool in inline.all() {
             if !slugs.insert(&tool.slug) {
-                problems.push(format!("custom tools: {} is defined twice", tool.slug));
+                let slug = shown_slug(&tool.slug);
+                problems.push(format!("custom tools: {slug} is defined twice"));
             }
         }
         if slugs.len() > MAX_INLINE_TOOLS {
@@ -181,7 +182,7 @@ fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<Str
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     let has = |text: &str, most| (1..=most).contains(&text.chars().count());
     if !is_slug || !has(name, MAX_NAME_CHARS) || !has(description, MAX_DESCRIPTION_CHARS) {
-        let shown: String = slug.chars().take(80).collect();
+        let shown = shown_slug(slug);
         problems.push(format!(
             "custom tools: {shown}: needs a slug of letters, digits, `_` and `-`, a name of at most {MAX_NAME_CHARS} and a description of at most {MAX_DESCRIPTION_CHARS} characters"
         ));

@@ -30,7 +30,7 @@ use crate::{
     catalog::ResolvedTool,
     core::{
         ids::{AccountId, random_text},
-        truncate,
+        shown_slug,
         visible::visible,
     },
     runs::Execution,
@@ -94,7 +94,7 @@ pub async fn execute_with_approval(
     // A step of a recipe that needs approval is refused.
     if recipes::is_recipe(app, &request.tool) {
         if approval.is_some() {
-            return Err(errors::approval_invalid(truncate(&request.tool)));
+            return Err(errors::approval_invalid(shown_slug(&request.tool)));
         }
         let executed = execute::execute(app, caller, request).await?;
         return Ok(Approvable::Executed(executed));

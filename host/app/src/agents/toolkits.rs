@@ -10,7 +10,7 @@ use crate::{
     App, Result,
     accounts::{self, SessionAccount, oauth_apps},
     catalog::{AuthMode, Snapshot, Toolkit, ToolkitFilter, ToolkitKind, ToolkitOrder},
-    core::truncate,
+    core::shown_slug,
 };
 
 /// A filter for the toolkits of a session.
@@ -76,7 +76,7 @@ pub(super) fn named<'c>(catalog: &'c Snapshot, slug: &str) -> Result<&'c Arc<Too
     catalog.toolkit(slug.trim()).ok_or_else(|| {
         catalog.missing([slug], || {
             let similar = catalog.similar_toolkit(slug);
-            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(slug)))
+            errors::invalid_toolkit_slugs(format!("{}{similar}", shown_slug(slug)))
         })
     })
 }

@@ -86,6 +86,18 @@ pub fn busy(capacity: Capacity, busy: Busy) -> Error {
     }
 }
 
+/// Returns both results of two checks of a request.
+///
+/// # Errors
+/// The error of the first check that failed, with the problems that the other one found, too.
+pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
+        (Err(first), Err(second)) => Err(first.and(second)),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
 /// Refuses a request that has problems, with the error that `refuse` makes of them.
 pub(crate) fn refuse_problems(
     problems: Vec<String>,
