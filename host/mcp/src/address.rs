@@ -92,14 +92,19 @@ impl Address {
     /// # Errors
     /// If an id of an account is malformed.
     pub(super) fn selection(self) -> ApiResult<Selection> {
-        let accounts = self
+        let single = self
             .connected_account_id
+            .map(|id| ("connected_account_id", id));
+        let several = self
+            .connected_account_ids
             .into_iter()
-            .chain(self.connected_account_ids)
-            .map(|id| AccountId::parse(id.trim()));
+            .map(|id| ("connected_account_ids", id));
+        let accounts = single.into_iter().chain(several).map(|(parameter, id)| {
+            AccountId::parse(id.trim()).map_err(|error| error.at(parameter))
+        });
         Ok(Selection {
             user_id: self.user_id,
-            accounts: accounts.collect::<Result<_, _>>()?,
+            accounts: errors::collect_all(accounts)?,
             with_helper_tools: self.include_service_helper_actions,
         })
     }

@@ -56,7 +56,8 @@ fn new_account(body: Create) -> ApiResult<NewAccount> {
     values.extend(object("connection.state.val", state.val)?);
     let callback_url = connection.callback_url.or(connection.redirect_uri);
     Ok(NewAccount {
-        auth_config: AuthConfigId::parse(&body.auth_config.id)?,
+        auth_config: AuthConfigId::parse(&body.auth_config.id)
+            .map_err(|error| error.at("auth_config.id"))?,
         user_id: connection.user_id,
         scheme: state.auth_scheme,
         values,
@@ -102,7 +103,8 @@ pub(crate) async fn read(
 ))]
 pub(crate) async fn link(key: ProjectKey, Json(body): Json<Link>) -> ApiResult<Created<LinkView>> {
     let request = NewLink {
-        auth_config: AuthConfigId::parse(&body.auth_config_id)?,
+        auth_config: AuthConfigId::parse(&body.auth_config_id)
+            .map_err(|error| error.at("auth_config_id"))?,
         user_id: body.user_id,
         callback_url: body.callback_url.filter(|url| !url.is_empty()),
         values: object("connection_data", body.connection_data)?,

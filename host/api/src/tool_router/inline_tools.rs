@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use app::{agents::Config, core::shown_slug};
-use http::{ApiResult, errors};
+use app::{Error, agents::Config, core::shown_slug};
+use http::errors;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -97,7 +97,7 @@ impl InlineTools {
     pub(super) fn new(
         toolkits: Vec<InlineToolkit>,
         tools: Vec<InlineTool>,
-    ) -> ApiResult<Option<Self>> {
+    ) -> Result<Option<Self>, Error> {
         if toolkits.is_empty() && tools.is_empty() {
             return Ok(None);
         }
@@ -121,11 +121,8 @@ impl InlineTools {
         if slugs.len() > MAX_INLINE_TOOLS {
             problems.push(format!("custom tools: at most {MAX_INLINE_TOOLS}"));
         }
-        if problems.is_empty() {
-            Ok(Some(inline))
-        } else {
-            Err(errors::session_invalid(problems).into())
-        }
+        errors::refuse_problems(problems, errors::session_invalid)?;
+        Ok(Some(inline))
     }
 
     fn all(&self) -> impl Iterator<Item = &InlineToolView> {

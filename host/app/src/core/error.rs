@@ -55,12 +55,12 @@ pub struct ErrorInfo {
 pub struct Problems(Vec<String>);
 
 impl Problems {
-    /// Returns the first problems, and a line with the number of the others.
-    fn cut(self) -> Vec<String> {
+    /// Returns the first of as many problems, and a line with the number of the others.
+    fn cut(self, count: usize) -> Vec<String> {
         let Self(mut lines) = self;
-        if lines.len() > MAX_LISTED_PROBLEMS {
+        if count > MAX_LISTED_PROBLEMS {
             // The search for problems may have ended before the last one.
-            let more = lines.len() - MAX_LISTED_PROBLEMS;
+            let more = count - MAX_LISTED_PROBLEMS;
             lines.truncate(MAX_LISTED_PROBLEMS);
             lines.push(format!("and at least {more} more"));
         }
@@ -106,7 +106,7 @@ impl Error {
     pub fn with_problems(mut self, problems: impl Into<Problems>) -> Self {
         let problems = problems.into();
         self.0.problem_count = problems.0.len();
-        self.0.problems = problems.cut();
+        self.0.problems = problems.cut(self.0.problem_count);
         self
     }
 
@@ -143,9 +143,9 @@ impl Error {
             problem_count,
             ..
         } = *other.0;
-        let own = std::mem::take(&mut self.0.problems);
-        self.0.problems = Problems([own, problems].concat()).cut();
         self.0.problem_count += problem_count;
+        let own = std::mem::take(&mut self.0.problems);
+        self.0.problems = Problems([own, problems].concat()).cut(self.0.problem_count);
         self
     }
 

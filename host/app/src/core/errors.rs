@@ -86,6 +86,29 @@ pub fn busy(capacity: Capacity, busy: Busy) -> Error {
     }
 }
 
+/// Collects the results of several checks of a request.
+///
+/// # Errors
+/// The error of the first check that failed, with the problems that the others found, too.
+pub fn collect_all<T, C: Default + Extend<T>>(
+    checks: impl IntoIterator<Item = Result<T>>,
+) -> Result<C> {
+    let mut values = C::default();
+    let mut failed: Option<Error> = None;
+    for check in checks {
+        match check {
+            Ok(value) => values.extend([value]),
+            Err(error) => {
+                failed = Some(match failed {
+                    Some(first) => first.and(error),
+                    None => error,
+                });
+            }
+        }
+    }
+    failed.map_or(Ok(values), Err)
+}
+
 /// Returns both results of two checks of a request.
 ///
 /// # Errors
@@ -98,8 +121,11 @@ pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
     }
 }
 
-/// Refuses a request that has problems, with the error that `refuse` makes of them.
-pub(crate) fn refuse_problems(
+/// Refuses a request that has problems.
+///
+/// # Errors
+/// The error that `refuse` makes of the problems.
+pub fn refuse_problems(
     problems: Vec<String>,
     refuse: impl FnOnce(Vec<String>) -> Error,
 ) -> Result<()> {
