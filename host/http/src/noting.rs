@@ -19,8 +19,8 @@ use crate::unknown::{Warnings, member_warning};
 pub struct Notes {
     /// Warnings about unknown members.
     pub warnings: Warnings,
-    /// True if the body has a known property.
-    pub has_known: bool,
+    /// Number of unknown members of the body itself, not of objects in it.
+    pub unknown_at_top: usize,
     /// Path to the value being read. Of a long name it has the start.
     path: String,
 }
@@ -41,8 +41,8 @@ impl Notes {
             self.path.push('.');
         }
         let unknown_to = known.filter(|known| !known.contains(&name));
-        self.has_known |= known.is_some() && unknown_to.is_none();
         if let Some(known) = unknown_to {
+            self.unknown_at_top += usize::from(object == 0);
             let path = &self.path;
             self.warnings.add(|| member_warning(path, name, known));
             if misspelling(name, known).is_some() {

@@ -62,8 +62,8 @@ impl<A: PathParameter, B: PathParameter> FromRequestParts<Arc<Server>> for Path<
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
-        let parameters = parameters(parts).await?;
-        let mut rest = parameters.iter();
+        let given = parameters(parts).await?;
+        let mut rest = given.iter();
         Ok(Self((read_next(&mut rest)?, read_next(&mut rest)?)))
     }
 }

@@ -19,9 +19,8 @@ use http::{
     ApiResult, CURRENT_REQUEST, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server,
     UnparsedJson,
     approval::{DECLINED_MESSAGE, InputResponse},
-    body::{admit_unknown, borrowed},
+    body::{Unfit, admit_unknown, borrowed},
     errors,
-    unknown::Warnings,
 };
 use manifest::did_you_mean;
 use serde::{Deserialize, Serialize};
@@ -172,20 +171,15 @@ pub(crate) async fn execute(
 ) -> ApiResult<SerializedJson<ResultView>> {
     let size = bytes.len();
     let parse = move || {
-        let (body, warnings) = parse::<ExecuteBody<'_>>(&bytes)?;
-        ClientTools::checked(body.experimental)?;
-        let call = Call {
-            arguments: arguments(&bytes, body.arguments)?,
-            slug: not_empty("tool_slug", body.tool_slug)?,
-            account: body.account.filter(|account| !account.trim().is_empty()),
-            approval: None,
-        };
-        Ok((call, body.request_state, body.input_responses, warnings))
+        let (body, warnings) = borrowed::<ExecuteBody<'_>>(&bytes)?;
+        Ok::<_, Unfit>((read_call(&bytes, body), warnings))
     };
     let server = &key.server;
     let turns = &server.app.large_work;
-    let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
-    let (mut call, state, answers, warnings) = parsed?;
+    let parsed = turns.scan(&key.project.tenant, size, parse).await?;
+    let (read, warnings) =
+        parsed.map_err(|unfit| errors::session_invalid(unfit.problems(server)))?;
+    let (mut call, state, answers) = read?;
     admit_unknown(server, warnings)?;
     call.approval = approval(state, answers)?;
     let caller = open(&key, &id).await?;
@@ -211,7 +205,8 @@ pub(crate) async fn execute_meta(
     Path(id): Path<SessionId>,
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
-    let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
+    let (body, warnings) = borrowed::<ExecuteMetaBody<'_>>(&bytes)
+        .map_err(|unfit| errors::session_invalid(unfit.problems(&key.server)))?;
     admit_unknown(&key.server, warnings)?;
     ClientTools::checked(body.experimental)?;
     let call = Call {
@@ -264,8 +259,19 @@ async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJso
     Ok(reply.await?)
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Warnings)> {
-    borrowed(bytes).map_err(|problems| errors::session_invalid(problems).into())
+/// Returns the call that a body describes, and its state and answers if it repeats one.
+fn read_call(
+    bytes: &Bytes,
+    body: ExecuteBody<'_>,
+) -> ApiResult<(Call, Option<String>, Option<InputResponses>)> {
+    ClientTools::checked(body.experimental)?;
+    let call = Call {
+        arguments: arguments(bytes, body.arguments)?,
+        slug: not_empty("tool_slug", body.tool_slug)?,
+        account: body.account.filter(|account| !account.trim().is_empty()),
+        approval: None,
+    };
+    Ok((call, body.request_state, body.input_responses))
 }
 
 /// Returns the arguments as a part of the received bytes.
