@@ -30,10 +30,11 @@ use crate::{
     catalog::ResolvedTool,
     core::{
         ids::{AccountId, random_text},
+        json::Problem,
         shown_slug,
         visible::visible,
     },
-    runs::Execution,
+    runs::{self, Execution},
 };
 
 /// Maximum number of characters of the arguments in a question, with their names.
@@ -142,6 +143,9 @@ async fn execute_or_ask(
             }
         }
         None if resolve::is_approval_missing(caller, found, account.as_ref()) => {
+            // A user is not asked about a call that would fail.
+            let arguments = request.arguments.clone();
+            runs::check_arguments(app, &caller.project, &found.tool, arguments).await?;
             return question(app, caller, found, &request, account_id, permission);
         }
         None => {}
@@ -288,7 +292,8 @@ fn verify(
 }
 
 /// Returns the keyed hash over a call, the nonce of the state, the id of the account, and the time at which
-/// the approval expires. Parsed arguments are hashed, so that a client may write the same ones in another way.
+/// the approval expires. Parsed arguments are hashed with sorted names, so that a client may write the same ones
+/// in another way.
 fn hash(
     app: &App,
     caller: &SessionCaller,
@@ -297,8 +302,10 @@ fn hash(
     [nonce, account]: [&str; 2],
     expires_at: i64,
 ) -> Result<Hmac<Sha256>> {
-    let arguments: Value = serde_json::from_slice(&request.arguments)
-        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
+    let mut arguments: Value = serde_json::from_slice(&request.arguments)
+        .map_err(|cause| Problem::of_syntax(&cause).line("arguments"))
+        .map_err(|problem| errors::arguments_invalid(tool, problem))?;
+    arguments.sort_all_objects();
     let key = app.vault.derive("approvals of calls");
     let mut hash = Hmac::<Sha256>::new_from_slice(&*key).expect("it takes keys of every length");
     let project = caller.project.id.as_str();

@@ -29,7 +29,7 @@ pub(crate) const AUDIT_LOG_TARGET: &str = "toolhost::audit";
 pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 
 /// Text of [`shown_slug`] instead of one that is not shown.
-const NOT_A_SLUG: &str = "(no slug of at most 80 letters, digits, `_` and `-`)";
+const NOT_A_SLUG: &str = "(not a slug of at most 80 letters, digits, `_` and `-`)";
 
 /// Returns a slug that a caller sent, for use in a message. Text that cannot be a slug is not repeated: it could
 /// be a secret.
