@@ -27,7 +27,6 @@ use self::{
         View,
     },
 };
-use crate::object;
 
 /// Returns the function that writes an account as [`read`] returns it, for events.
 pub fn event_data(operator_word: &str) -> AccountData {
@@ -52,8 +51,8 @@ pub(crate) async fn create(
 fn new_account(body: Create) -> ApiResult<NewAccount> {
     let connection = body.connection;
     let state = connection.state.unwrap_or_default();
-    let mut values = object("connection.data", connection.data)?;
-    values.extend(object("connection.state.val", state.val)?);
+    let mut values = connection.data.unwrap_or_default();
+    values.extend(state.val.unwrap_or_default());
     let callback_url = connection.callback_url.or(connection.redirect_uri);
     Ok(NewAccount {
         auth_config: AuthConfigId::parse(&body.auth_config.id)
@@ -107,7 +106,7 @@ pub(crate) async fn link(key: ProjectKey, Json(body): Json<Link>) -> ApiResult<C
             .map_err(|error| error.at("auth_config_id"))?,
         user_id: body.user_id,
         callback_url: body.callback_url.filter(|url| !url.is_empty()),
-        values: object("connection_data", body.connection_data)?,
+        values: body.connection_data.unwrap_or_default(),
         alias: body.alias,
         sharing: body.experimental.unwrap_or_default().into(),
     };
