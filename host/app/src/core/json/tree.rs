@@ -20,7 +20,7 @@ use std::{
 
 use bumpalo::Bump;
 use jsonschema::json::Node;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Error, Number, Value};
 
 use super::problem::Problem;
