@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use harness::{
-    Answer, Client, Host, Postgres,
+    Answer, Client, Guest, Host, Postgres,
     assistants::{Assistant, Library},
     client::Body,
     guest,
@@ -12,6 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
+    given,
     tool_router_execution::{execute, mail},
     tool_router_sessions::{SESSION_PATH, create, keyed},
 };
@@ -403,6 +404,8 @@ async fn approval_holds_for_one_call_alone() {
         changed[member] = value;
         let refused = execute(&project, &session, changed).await.expect(400);
         assert_eq!(refused["error"]["code"], 4322, "{member}");
+        let problems = refused.problems();
+        assert!(problems[0].starts_with("request_state: "), "{problems:?}");
     }
     let refused = execute(&project, &other, accepted.clone()).await;
     assert_eq!(refused.expect(400)["error"]["code"], 4322);
@@ -411,6 +414,41 @@ async fn approval_holds_for_one_call_alone() {
     let refused = execute(&project, &session, unanswered).await;
     assert_eq!(refused.expect(400)["error"]["code"], 4300);
     execute(&project, &session, accepted).await.expect(200);
+}
+
+#[tokio::test]
+async fn approval_holds_for_arguments_in_any_order() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let config = json!({ "user_id": "amy", "toolkits": { "require_approval": [toolkit] } });
+    let session = create(&project, config).await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
+    let call =
+        json!({ "tool_slug": tool, "arguments": { "to": "bob", "in": [{ "a": 1, "b": 2 }] } });
+    let mut accepted = answered(&call, &ask(&project, &session, &call).await, "accept");
+    accepted["arguments"] = json!({ "in": [{ "b": 2, "a": 1 }], "to": "bob" });
+    runs(&project, &session, &accepted).await;
+}
+
+#[tokio::test]
+async fn arguments_are_checked_before_the_question() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    manifest["tools"][0]["no_auth"] = json!(true);
+    manifest["tools"][0]["input"] = json!({
+        "type": "object", "properties": { "to": { "type": "string" } }, "required": ["to"],
+    });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let config = json!({ "user_id": "amy", "toolkits": { "require_approval": [toolkit] } });
+    let session = create(&project, config).await;
+    let mut call = json!({ "tool_slug": guest::tool(&toolkit), "arguments": {} });
+    let refused = execute(&project, &session, call.clone()).await.expect(400);
+    assert_eq!(refused.problems(), ["to: is required"]);
+    call["arguments"] = json!({ "to": "bob" });
+    approve(&project, &session, &call).await;
 }
 
 #[tokio::test]

@@ -147,6 +147,11 @@ async fn misspelled_restriction_creates_no_key() {
             json!({ "name": unique(8), "should_create_api_key": true, "api_key_permission": [] }),
             "api_key_permission",
         ),
+        (
+            "/org/owner/project/new",
+            json!({ "name": unique(8), "api_key_allowed_ips": ["10.0.0.1", "a", "b"] }),
+            "api_key_allowed_ips[1]: is not an IP address or network; api_key_allowed_ips[2]: is",
+        ),
     ] {
         let refused = host.as_org().post(path, &body).await.expect(400);
         let problem = refused.problems().join("; ");

@@ -204,8 +204,8 @@ async fn faulty_messages_get_the_errors_of_json_rpc() {
     let answered = json!({ "jsonrpc": "2.0", "id": 7, "error": 5 }).to_string();
     let fraction = r#"{"jsonrpc":"2.0","id":7.0,"method":"tools/list"}"#;
     for (body, id, code, status, reason) in [
-        ("{\"jsonrpc\":", Value::Null, -32700, 400, "EOF"),
-        ("", Value::Null, -32700, 400, "EOF"),
+        ("{\"jsonrpc\":", Value::Null, -32700, 400, "ends too early"),
+        ("", Value::Null, -32700, 400, "ends too early"),
         ("5", Value::Null, -32600, 400, "object"),
         ("{}", Value::Null, -32600, 400, "jsonrpc"),
         (&*batch, Value::Null, -32600, 400, "batches"),

@@ -132,7 +132,7 @@ async fn model_output_may_be_corrected_once() {
         again[3]["content"]
             .as_str()
             .unwrap()
-            .contains("not acceptable JSON"),
+            .contains("is not JSON"),
         "{again:?}"
     );
     let log = project

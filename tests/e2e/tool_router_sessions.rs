@@ -102,6 +102,64 @@ async fn session_echoes_its_configuration() {
 }
 
 #[tokio::test]
+async fn all_problems_of_a_configuration_are_named() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let kit = keyed(host).await;
+    let values = json!({
+        "user_id": " ", "toolkits": { "enable": [], "disable": [] }, "auth_configs": { &kit: "x" },
+        "connected_accounts": { &kit: ["ca_AAAAAAAAAAAA", "y"] },
+    });
+    let ids = [
+        format!("auth_configs.{kit}: the text is not the id of an auth config: `ac_` and"),
+        format!(
+            "connected_accounts.{kit}[1]: the text is not the id of a connected account: `ca_`"
+        ),
+    ];
+    let slugs = json!({
+        "user_id": "amy", "toolkits": { "enable": ["nonesuch", "Bearer secret"] },
+        "multi_account": { "max_accounts_per_toolkit": 1 }, "experimental": { "permissions": {
+            "default": "allow_all", "overrides": { "NONESUCH": "always_deny" },
+        } },
+    });
+    let unknown = json!({ "user_id": 5, "zzzzzzzz": 1 });
+    for (body, expected) in [
+        (
+            values,
+            &[
+                "user_id: is required",
+                "toolkits: cannot have both",
+                &ids[0],
+                &ids[1],
+            ][..],
+        ),
+        (
+            slugs,
+            &[
+                "toolkits.enable[0]: there is no nonesuch",
+                "toolkits.enable[1]: there is no (not a slug of at most 80 letters",
+                "experimental.permissions.overrides.NONESUCH: there is no NONESUCH",
+                "multi_account.max_accounts_per_toolkit: must be 2 to 10",
+            ],
+        ),
+        (
+            unknown,
+            &[
+                "user_id: expected a string, got a number",
+                "unknown body member `zzzzzzzz` is not allowed",
+            ],
+        ),
+    ] {
+        let refused = project.post(SESSION_PATH, &body).await.expect(400);
+        let problems = refused.problems();
+        assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+        for (problem, start) in problems.iter().zip(expected) {
+            assert!(problem.starts_with(start), "{problem}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn unusable_configurations_are_refused() {
     let host = Host::shared().await;
     let project = host.new_project().await;

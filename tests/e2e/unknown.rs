@@ -198,6 +198,39 @@ async fn every_wrong_type_names_its_member() {
 }
 
 #[tokio::test]
+async fn errors_list_what_they_are_about() {
+    let project = Host::shared().await.new_project().await;
+    let config = format!("/auth_configs/{}", given::auth_config(&project).await);
+    let changed = project.patch(&config, &json!({ "zzzz": 1 })).await;
+    assert_eq!(
+        changed.expect(400).problems(),
+        [
+            "type: is required",
+            "unknown body member `zzzz` is not allowed",
+        ]
+    );
+    let broken = Body::Raw("application/json", br#"{"type": "a"#.into());
+    let broken = project.send(Method::PATCH, &config, broken, &[]).await;
+    assert_eq!(
+        broken.expect(400).problems(),
+        ["body: is not JSON: line 1, column 11: a string is not closed"]
+    );
+    for (path, problem) in [
+        (
+            "/auth_configs?cursor=x",
+            "cursor: is not a cursor that the server returned for this list",
+        ),
+        (
+            "/auth_configs/ac_short",
+            "nanoid: the text is not the id of an auth config: `ac_` and at least 12 letters or digits",
+        ),
+    ] {
+        let refused = project.get(path).await.expect(400);
+        assert_eq!(refused.problems(), [problem], "{path}");
+    }
+}
+
+#[tokio::test]
 async fn errors_repeat_no_value_of_the_caller() {
     let project = Host::shared().await.new_project().await;
     let execute = format!("/tools/execute/{}", given::shared_echo().await);
@@ -224,6 +257,10 @@ async fn errors_repeat_no_value_of_the_caller() {
         (
             "/tool_router/session",
             json!({ "user_id": "amy", "tags": [value] }),
+        ),
+        (
+            "/tool_router/session",
+            json!({ "user_id": "amy", "toolkits": { "enable": [format!("{value}!")] } }),
         ),
         (
             "/tool_router/session",

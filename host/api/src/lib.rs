@@ -29,9 +29,7 @@ pub(crate) mod webhook_endpoints;
 pub mod webhook_ingress;
 pub(crate) mod webhook_subscriptions;
 
-use http::{ApiResult, errors};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 // The description of a query contains these enums, and says at each parameter what they mean.
@@ -52,13 +50,4 @@ enum Direction {
 /// Reads a property that may be absent, null, or a list of strings.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// Reads a property that must be an object if present.
-fn object(name: &str, given: Option<Value>) -> ApiResult<serde_json::Map<String, Value>> {
-    match given {
-        None | Some(Value::Null) => Ok(serde_json::Map::new()),
-        Some(Value::Object(members)) => Ok(members),
-        Some(_) => Err(errors::invalid(format!("{name}: must be an object")).into()),
-    }
 }

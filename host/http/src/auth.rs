@@ -195,12 +195,15 @@ async fn chosen(
     let named = match (organization, project) {
         (None, None) => None,
         (Some(organization), Some(project)) => {
-            if OrganizationId::parse(organization)? != member.organization {
-                return Err(
-                    errors::project_not_found(ProjectId::parse(project)?.to_string()).into(),
-                );
+            let [of_organization, of_project] = SELECTION_HEADERS;
+            let (organization, project) = errors::both(
+                OrganizationId::parse(organization).map_err(|error| error.at(of_organization)),
+                ProjectId::parse(project).map_err(|error| error.at(of_project)),
+            )?;
+            if organization != member.organization {
+                return Err(errors::project_not_found(project).into());
             }
-            Some(ProjectId::parse(project)?)
+            Some(project)
         }
         _ => return Err(errors::invalid("x-org-id, x-project-id: send both or neither").into()),
     };

@@ -69,8 +69,8 @@ app::error_table! { pub table:
 
     /// The cursor was not made by this server.
     CURSOR_INVALID = cursor_invalid(): Invalid, 10423, "Request_CursorInvalid",
-        "the cursor is not valid",
-        "send `next_cursor` exactly as the server returned it, or omit the cursor";
+        "is not a cursor that the server returned for this list",
+        "send `next_cursor` exactly as the server returned it, or omit the cursor", at("cursor");
     /// Usage of this name is not counted.
     USAGE_NOT_FOUND = usage_not_found(name: impl Display): NotFound, 803, "Usage_NotFound",
         "usage of `{name}` is not counted",

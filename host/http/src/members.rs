@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::noting::{Notes, Noting};
 
 /// Path of the whole in problems.
-const DOCUMENT_NAME: &str = "body";
+pub(crate) const DOCUMENT_NAME: &str = "body";
 
 /// Reads a value. Returns also the notes about its members.
 ///
@@ -20,11 +20,14 @@ pub fn read<T: DeserializeOwned>(value: Value) -> Result<(T, Notes), Problem> {
     read.map(|body| (body, notes))
 }
 
-/// Returns every problem of a value that does not fit the type.
-pub(crate) fn problems<'de, T: Deserialize<'de>>(value: Value) -> Vec<String> {
-    all_problems(value, DOCUMENT_NAME, |reader| {
-        T::deserialize(Noting::new(reader, &mut Notes::default())).err()
-    })
+/// Returns every problem of a value that does not fit the type, and the notes about its members.
+pub(crate) fn problems<'de, T: Deserialize<'de>>(value: Value) -> (Vec<String>, Notes) {
+    let mut notes = Notes::default();
+    let lines = all_problems(value, DOCUMENT_NAME, |reader| {
+        notes = Notes::default();
+        T::deserialize(Noting::new(reader, &mut notes)).err()
+    });
+    (lines, notes)
 }
 
 /// Deserializes a property whose null differs from its absence.

@@ -9,8 +9,10 @@ use app::{
         SubscriptionId, TriggerInstanceId,
     },
 };
-use axum::{extract::FromRequestParts, http::request::Parts};
-use serde::de::DeserializeOwned;
+use axum::{
+    extract::{FromRequestParts, RawPathParams},
+    http::request::Parts,
+};
 
 use crate::{ApiError, ApiResult, Server, errors};
 
@@ -24,20 +26,20 @@ pub struct Path<T>(pub T);
 /// Parameter of a path.
 pub(crate) trait PathParameter: Sized {
     /// Reads the parameter from the text in the path.
-    fn read(text: String) -> Result<Self, Error>;
+    fn read(text: &str) -> Result<Self, Error>;
 }
 
 impl PathParameter for String {
-    fn read(text: String) -> Result<Self, Error> {
-        Ok(text)
+    fn read(text: &str) -> Result<Self, Error> {
+        Ok(text.to_owned())
     }
 }
 
 macro_rules! ids {
     ($($id:ident)+) => {$(
         impl PathParameter for $id {
-            fn read(text: String) -> Result<Self, Error> {
-                Self::parse(&text)
+            fn read(text: &str) -> Result<Self, Error> {
+                Self::parse(text)
             }
         }
     )+};
@@ -52,7 +54,7 @@ impl<T: PathParameter> FromRequestParts<Arc<Server>> for Path<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
-        Ok(Self(T::read(texts(parts).await?)?))
+        Ok(Self(read_next(&mut parameters(parts).await?.iter())?))
     }
 }
 
@@ -60,15 +62,24 @@ impl<A: PathParameter, B: PathParameter> FromRequestParts<Arc<Server>> for Path<
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
-        let (first, second) = texts(parts).await?;
-        Ok(Self((A::read(first)?, B::read(second)?)))
+        let given = parameters(parts).await?;
+        let mut rest = given.iter();
+        Ok(Self((read_next(&mut rest)?, read_next(&mut rest)?)))
     }
 }
 
-async fn texts<T: DeserializeOwned + Send>(parts: &mut Parts) -> ApiResult<T> {
-    let path = axum::extract::Path::from_request_parts(parts, &()).await;
-    path.map(|axum::extract::Path(texts)| texts)
-        .map_err(|_| errors::invalid("path: not readable as UTF-8 text").into())
+async fn parameters(parts: &mut Parts) -> ApiResult<RawPathParams> {
+    let parameters = RawPathParams::from_request_parts(parts, &()).await;
+    parameters.map_err(|_| errors::invalid("path: not readable as UTF-8 text").into())
+}
+
+/// Reads the next parameter of a path. An error names it.
+fn read_next<'p, T: PathParameter>(
+    parameters: &mut impl Iterator<Item = (&'p str, &'p str)>,
+) -> Result<T, Error> {
+    let parameter = parameters.next();
+    let (name, text) = parameter.ok_or_else(|| errors::internal("the route lacks a parameter"))?;
+    T::read(text).map_err(|error| error.at(name))
 }
 
 /// Path prefix of a request.

@@ -118,14 +118,19 @@ impl Address {
     /// # Errors
     /// If an id of an account is malformed.
     pub(super) fn selection(self) -> ApiResult<Selection> {
-        let accounts = self
+        let single = self
             .connected_account_id
+            .map(|id| ("connected_account_id", id));
+        let several = self
+            .connected_account_ids
             .into_iter()
-            .chain(self.connected_account_ids)
-            .map(|id| AccountId::parse(id.trim()));
+            .map(|id| ("connected_account_ids", id));
+        let accounts = single.into_iter().chain(several).map(|(parameter, id)| {
+            AccountId::parse(id.trim()).map_err(|error| error.at(parameter))
+        });
         Ok(Selection {
             user_id: self.user_id,
-            accounts: accounts.collect::<Result<_, _>>()?,
+            accounts: errors::collect_all(accounts)?,
             with_helper_tools: self.include_service_helper_actions,
         })
     }
@@ -182,7 +187,28 @@ fn named_resource(server: &Server, url: &str) -> Option<Resource> {
 
 #[cfg(test)]
 mod tests {
+    use http::{ApiError, branding::DEFAULT_BRAND};
+
     use super::*;
+
+    #[test]
+    fn malformed_ids_name_their_parameter() {
+        let query = "connected_account_id=x&connected_account_ids=ca_AAAAAAAAAAAA,y";
+        let address = Address::parse(Some(query), &Branding::new(DEFAULT_BRAND));
+        let Ok(Err(ApiError::App(refused))) = address.map(Address::selection) else {
+            panic!("the ids are malformed");
+        };
+        let reason = "the text is not the id of a connected account";
+        for (problem, parameter) in refused
+            .problems()
+            .iter()
+            .zip(["connected_account_id", "connected_account_ids"])
+        {
+            let start = format!("{parameter}: {reason}");
+            assert!(problem.starts_with(&start), "{problem}");
+        }
+        assert_eq!(refused.problems().len(), 2);
+    }
 
     #[test]
     fn base_address_and_origin_name_the_server() {

@@ -11,7 +11,7 @@ use app::{
         recipes,
     },
     catalog::ResolvedTool,
-    core::{json, truncate},
+    core::{json, shown_slug, truncate},
     files,
     projects::SharedProject,
 };
@@ -348,7 +348,7 @@ impl Endpoint {
                 .into_iter()
                 .map(|found| found.tool.slug.to_string());
             let similar = did_you_mean(name, meta_names.chain(preloaded_names));
-            errors::mcp_tool_not_found(truncate(name), &similar)
+            errors::mcp_tool_not_found(shown_slug(name), &similar)
         })
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use app::core::{
-    json::{self, Reader},
+    json::{self, Problem, Reader},
     spelling::{is_meant_as, shortened},
 };
 use axum::{
@@ -120,7 +120,7 @@ impl<'a> Body<'a> {
 fn unreadable(cause: serde_json::Error) -> Refusal {
     Refusal {
         code: ErrorCode::PARSE_ERROR,
-        ..Refusal::invalid(None, format!("the body is not JSON: {cause}"))
+        ..Refusal::invalid(None, format!("the body {}", Problem::of_syntax(&cause)))
     }
 }
 
@@ -351,9 +351,9 @@ fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
         return Ok(());
     }
     // Read again for an error that names the path and repeats no value.
-    let value =
-        json::parse(params.as_bytes()).map_err(|cause| format!("{PARAMS_PATH}: {cause}"))?;
-    Err(match T::deserialize(Reader::new(value)) {
+    let value = json::parse(params.as_bytes());
+    let read = value.and_then(|value| T::deserialize(Reader::new(value)));
+    Err(match read {
         Ok(_) => format!("{PARAMS_PATH}: has another form than the method expects"),
         Err(problem) => problem.inside(PARAMS_PATH).line(PARAMS_PATH),
     })
@@ -364,6 +364,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    const ENDS_EARLY: &str = "the body is not JSON: line 1, column ";
 
     fn refusal(body: &str) -> Option<(Value, ErrorCode, String)> {
         let checked = match Body::read(body.as_bytes()) {
@@ -388,8 +390,8 @@ mod tests {
         );
         let seven = json!(7);
         for (body, id, code, reason) in [
-            (r#"{"jsonrpc":"#.to_owned(), Value::Null, parse, "EOF"),
-            (String::new(), Value::Null, parse, "EOF"),
+            (r#"{"jsonrpc":"#.to_owned(), Value::Null, parse, ENDS_EARLY),
+            (String::new(), Value::Null, parse, ENDS_EARLY),
             ("5".to_owned(), Value::Null, invalid, "object"),
             ("{}".to_owned(), Value::Null, invalid, "jsonrpc"),
             (request(r#""x":1"#), seven.clone(), invalid, "method"),

@@ -11,7 +11,6 @@ use app::{
     catalog::LATEST,
     core::ids::AuthConfigId,
 };
-use serde_json::{Map, Value};
 
 pub(crate) use self::requests::ToolkitSlug;
 use http::{
@@ -23,7 +22,6 @@ use self::{
     requests::{Create, Kind, ListQuery, RemoveQuery, Update},
     views::{CreatedView, View},
 };
-use crate::object;
 
 /// Creates an auth config.
 #[utoipa::path(post, path = IN_TABLE, responses(
@@ -69,12 +67,11 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
         scheme,
         name: config.name,
         credentials: Credentials {
-            own: object("auth_config.credentials", config.credentials)?,
-            shared: shared_fields(
-                "auth_config.",
-                config.shared_connection_fields,
-                config.shared_credentials,
-            )?,
+            own: config.credentials.unwrap_or_default(),
+            shared: config
+                .shared_connection_fields
+                .or(config.shared_credentials)
+                .unwrap_or_default(),
             proxy: config.proxy_config.map(Proxy::from),
         },
         restrict_to: config.restrict_to_following_tools,
@@ -82,19 +79,6 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
         tools_for_connection: access.tools_for_connected_account_creation,
         in_sessions: config.is_enabled_for_tool_router.unwrap_or(true),
     })
-}
-
-/// Returns the values for every account from the newer name of the property, or else from the older
-/// one. `place` is the path of the object, with a dot at the end.
-fn shared_fields(
-    place: &str,
-    newer: Option<Value>,
-    older: Option<Value>,
-) -> ApiResult<Map<String, Value>> {
-    match newer {
-        Some(_) => object(&format!("{place}shared_connection_fields"), newer),
-        None => object(&format!("{place}shared_credentials"), older),
-    }
 }
 
 /// Lists auth configs, newest first.
@@ -139,7 +123,7 @@ pub(crate) async fn update(
     Path(id): Path<AuthConfigId>,
     Json(body): Json<Update>,
 ) -> ApiResult<Json<SuccessWithMessage>> {
-    let mut own = object("credentials", body.credentials)?;
+    let mut own = body.credentials.unwrap_or_default();
     for (name, given) in [("scopes", body.scopes), ("user_scopes", body.user_scopes)] {
         own.extend(given.map(|value| (name.to_owned(), value)));
     }
@@ -148,7 +132,10 @@ pub(crate) async fn update(
         managed: body.r#type == Kind::Default,
         name: body.name,
         own,
-        shared: shared_fields("", body.shared_connection_fields, body.shared_credentials)?,
+        shared: body
+            .shared_connection_fields
+            .or(body.shared_credentials)
+            .unwrap_or_default(),
         proxy: body.proxy_config.map(|proxy| proxy.map(Proxy::from)),
         restrict_to: body.restrict_to_following_tools,
         tools_for_execution: access.tools_available_for_execution,

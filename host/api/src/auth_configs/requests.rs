@@ -6,7 +6,7 @@ use http::{
     unimplemented::{Unimplemented, refused},
 };
 use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::texts;
@@ -75,13 +75,13 @@ pub(crate) struct CreateSettings {
     #[serde(rename = "authScheme")]
     pub auth_scheme: Option<String>,
     #[schema(value_type = Option<Object>)]
-    pub credentials: Option<Value>,
+    pub credentials: Option<Map<String, Value>>,
     /// Values merged into those of every account; an account's own values take precedence.
     #[schema(value_type = Option<Object>)]
-    pub shared_connection_fields: Option<Value>,
+    pub shared_connection_fields: Option<Map<String, Value>>,
     /// Older name of `shared_connection_fields`.
     #[schema(value_type = Option<Object>)]
-    pub shared_credentials: Option<Value>,
+    pub shared_credentials: Option<Map<String, Value>>,
     /// Refused: this server lacks a keyring whose key opens them.
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
@@ -129,7 +129,7 @@ pub(crate) struct Update {
     pub name: Option<String>,
     /// Merged into the existing credentials, name by name.
     #[schema(value_type = Option<Object>)]
-    pub credentials: Option<Value>,
+    pub credentials: Option<Map<String, Value>>,
     /// A string with commas or spaces, or a list; with `default`, the scopes requested in addition
     /// to the operator's.
     #[serde(default, deserialize_with = "present")]
@@ -138,10 +138,10 @@ pub(crate) struct Update {
     pub user_scopes: Option<Value>,
     /// Merged into the existing shared values, name by name.
     #[schema(value_type = Option<Object>)]
-    pub shared_connection_fields: Option<Value>,
+    pub shared_connection_fields: Option<Map<String, Value>>,
     /// Older name of `shared_connection_fields`.
     #[schema(value_type = Option<Object>)]
-    pub shared_credentials: Option<Value>,
+    pub shared_credentials: Option<Map<String, Value>>,
     /// Refused: this server lacks a keyring whose key opens them.
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]

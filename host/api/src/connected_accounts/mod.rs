@@ -27,7 +27,6 @@ use self::{
         View,
     },
 };
-use crate::object;
 
 /// Returns the function that writes an account as [`read`] returns it, for events.
 pub fn event_data(operator_word: &str) -> AccountData {
@@ -52,11 +51,12 @@ pub(crate) async fn create(
 fn new_account(body: Create) -> ApiResult<NewAccount> {
     let connection = body.connection;
     let state = connection.state.unwrap_or_default();
-    let mut values = object("connection.data", connection.data)?;
-    values.extend(object("connection.state.val", state.val)?);
+    let mut values = connection.data.unwrap_or_default();
+    values.extend(state.val.unwrap_or_default());
     let callback_url = connection.callback_url.or(connection.redirect_uri);
     Ok(NewAccount {
-        auth_config: AuthConfigId::parse(&body.auth_config.id)?,
+        auth_config: AuthConfigId::parse(&body.auth_config.id)
+            .map_err(|error| error.at("auth_config.id"))?,
         user_id: connection.user_id,
         scheme: state.auth_scheme,
         values,
@@ -102,10 +102,11 @@ pub(crate) async fn read(
 ))]
 pub(crate) async fn link(key: ProjectKey, Json(body): Json<Link>) -> ApiResult<Created<LinkView>> {
     let request = NewLink {
-        auth_config: AuthConfigId::parse(&body.auth_config_id)?,
+        auth_config: AuthConfigId::parse(&body.auth_config_id)
+            .map_err(|error| error.at("auth_config_id"))?,
         user_id: body.user_id,
         callback_url: body.callback_url.filter(|url| !url.is_empty()),
-        values: object("connection_data", body.connection_data)?,
+        values: body.connection_data.unwrap_or_default(),
         alias: body.alias,
         sharing: body.experimental.unwrap_or_default().into(),
     };

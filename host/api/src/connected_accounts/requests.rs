@@ -103,7 +103,7 @@ pub(crate) struct Connection {
     pub state: Option<ConnectionState>,
     /// The older spelling of `state.val`.
     #[schema(value_type = Option<Object>)]
-    pub data: Option<Value>,
+    pub data: Option<Map<String, Value>>,
     pub user_id: Option<String>,
     pub alias: Option<String>,
     /// URL to which the user's browser is redirected at the end.
@@ -118,7 +118,7 @@ pub(crate) struct ConnectionState {
     #[serde(rename = "authScheme")]
     pub auth_scheme: Option<String>,
     #[schema(value_type = Option<Object>)]
-    pub val: Option<Value>,
+    pub val: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -129,7 +129,7 @@ pub(crate) struct Link {
     pub callback_url: Option<String>,
     /// Fields that are known already; the user is not asked for the secret ones of them.
     #[schema(value_type = Option<Object>)]
-    pub connection_data: Option<Value>,
+    pub connection_data: Option<Map<String, Value>>,
     pub alias: Option<String>,
     pub experimental: Option<Share>,
 }

@@ -25,7 +25,7 @@ pub(crate) async fn create(
     Path(id): Path<ProjectId>,
     Json(body): Json<Create>,
 ) -> ApiResult<Created<View>> {
-    let rights = restrictions(body.permissions, body.allowed_ips)?;
+    let rights = restrictions("", body.permissions, body.allowed_ips)?;
     let added = projects::add_key(key.app(), &key.organization, &id, &body.name, rights).await?;
     Ok(Created(View::new(added, true)))
 }

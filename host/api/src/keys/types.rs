@@ -70,30 +70,32 @@ enum Access {
 }
 
 /// Builds the restrictions of a key. No permissions mean no restriction; an empty list means that
-/// nothing is allowed.
+/// nothing is allowed. The names of the members in the request have a prefix.
 pub(crate) fn restrictions(
+    prefix: &str,
     permissions: Option<Vec<Permission>>,
     allowed_ips: Option<Vec<String>>,
 ) -> Result<KeyRestrictions, Error> {
     let given = permissions.as_deref().unwrap_or_default();
-    for (place, permission) in given.iter().enumerate() {
-        if given[..place]
-            .iter()
-            .any(|other| other.preset == permission.preset)
-        {
-            let name = permission.preset.into_str();
-            return Err(errors::invalid(format!(
-                "permissions[{place}]: `{name}` is there twice"
-            )));
+    let mut problems = Vec::new();
+    for (place, Permission { preset, .. }) in given.iter().enumerate() {
+        if given[..place].iter().any(|other| other.preset == *preset) {
+            let name = preset.into_str();
+            problems.push(format!(
+                "{prefix}permissions[{place}]: `{name}` is there twice"
+            ));
         }
     }
+    let member = format!("{prefix}allowed_ips");
+    let addresses = Ranges::parse(&member, &allowed_ips.unwrap_or_default());
+    let ((), addresses) = errors::both(
+        errors::refuse_problems(problems, errors::invalid),
+        addresses.map_err(errors::invalid),
+    )?;
     let scopes = permissions.map(|given| {
         let pairs = given.into_iter().map(|one| (one.preset, one.access));
         pairs.collect::<Permissions>()
     });
-    let addresses = Ranges::try_from(allowed_ips.unwrap_or_default());
-    let addresses =
-        addresses.map_err(|problem| errors::invalid(format!("allowed_ips: {problem}")))?;
     Ok(KeyRestrictions { scopes, addresses })
 }
 
@@ -179,7 +181,7 @@ mod tests {
     fn absent_and_empty_permissions_differ() {
         let permissions = |body: Value| {
             let body: Create = serde_json::from_value(body).unwrap();
-            let rights = restrictions(body.permissions, body.allowed_ips).unwrap();
+            let rights = restrictions("", body.permissions, body.allowed_ips).unwrap();
             rights.scopes.map(|scopes| scopes.iter().count())
         };
         assert_eq!(permissions(json!({ "name": "x" })), None);
@@ -190,6 +192,19 @@ mod tests {
         assert_eq!(
             permissions(json!({ "name": "x", "permissions": [] })),
             Some(0)
+        );
+    }
+
+    #[test]
+    fn every_wrong_address_is_named() {
+        let given = ["10.0.0.1", "somewhere", "10.0.0.0/8", "10.0.0.0/33"];
+        let refused = restrictions("", None, Some(given.map(str::to_owned).into()));
+        assert_eq!(
+            refused.unwrap_err().problems(),
+            [
+                "allowed_ips[1]: is not an IP address or network",
+                "allowed_ips[3]: is not an IP address or network",
+            ]
         );
     }
 }

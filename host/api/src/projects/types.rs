@@ -37,7 +37,11 @@ impl TryFrom<Create> for NewProject {
             update.check()?;
             update.apply(&mut config);
         }
-        let rights = keys::restrictions(body.api_key_permissions, body.api_key_allowed_ips)?;
+        let rights = keys::restrictions(
+            "api_key_",
+            body.api_key_permissions,
+            body.api_key_allowed_ips,
+        )?;
         let with_key = body.should_create_api_key.unwrap_or(false);
         Ok(Self {
             name: body.name,

@@ -9,7 +9,10 @@ use app::{
         meta::{self, MetaTool},
         recipes,
     },
-    core::ids::{LogId, SessionId},
+    core::{
+        ids::{LogId, SessionId},
+        shown_slug,
+    },
     runs::Execution,
 };
 use bytes::Bytes;
@@ -17,9 +20,8 @@ use http::{
     ApiResult, CURRENT_REQUEST, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server,
     UnparsedJson,
     approval::{DECLINED_MESSAGE, InputResponse},
-    body::{admit_unknown, borrowed},
+    body::{Unfit, admit_unknown, borrowed},
     errors,
-    unknown::Warnings,
 };
 use manifest::did_you_mean;
 use serde::{Deserialize, Serialize};
@@ -170,20 +172,15 @@ pub(crate) async fn execute(
 ) -> ApiResult<SerializedJson<ResultView>> {
     let size = bytes.len();
     let parse = move || {
-        let (body, warnings) = parse::<ExecuteBody<'_>>(&bytes)?;
-        ClientTools::checked(body.experimental)?;
-        let call = Call {
-            arguments: arguments(&bytes, body.arguments)?,
-            slug: not_empty("tool_slug", body.tool_slug)?,
-            account: body.account.filter(|account| !account.trim().is_empty()),
-            approval: None,
-        };
-        Ok((call, body.request_state, body.input_responses, warnings))
+        let (body, warnings) = borrowed::<ExecuteBody<'_>>(&bytes)?;
+        Ok::<_, Unfit>((read_call(&bytes, body), warnings))
     };
     let server = &key.server;
     let turns = &server.app.large_work;
-    let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
-    let (mut call, state, answers, warnings) = parsed?;
+    let parsed = turns.scan(&key.project.tenant, size, parse).await?;
+    let (read, warnings) =
+        parsed.map_err(|unfit| errors::session_invalid(unfit.problems(server)))?;
+    let (mut call, state, answers) = read?;
     admit_unknown(server, warnings)?;
     call.approval = approval(state, answers)?;
     let caller = open(&key, &id).await?;
@@ -209,7 +206,8 @@ pub(crate) async fn execute_meta(
     Path(id): Path<SessionId>,
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
-    let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
+    let (body, warnings) = borrowed::<ExecuteMetaBody<'_>>(&bytes)
+        .map_err(|unfit| errors::session_invalid(unfit.problems(&key.server)))?;
     admit_unknown(&key.server, warnings)?;
     ClientTools::checked(body.experimental)?;
     let call = Call {
@@ -230,12 +228,12 @@ fn no_meta_tool(server: &Server, slug: &str) -> Error {
     if catalog.toolkit_of(slug.trim()).is_some() || recipes::is_recipe(&server.app, slug) {
         let problem = format!(
             "slug: {} is not a meta tool: run it with the operation `execute` of the session",
-            shown(slug)
+            shown_slug(slug)
         );
         return errors::session_invalid(problem);
     }
     let slugs = MetaTool::all().map(|tool| server.branding.rename(tool.slug()));
-    errors::tool_not_found(shown(slug), "", &did_you_mean(slug, slugs))
+    errors::tool_not_found(shown_slug(slug), "", &did_you_mean(slug, slugs))
 }
 
 /// Executes a meta tool of the session. It asks for no approval, so that no state is one of its calls.
@@ -246,7 +244,7 @@ async fn execute_meta_call(
     call: Call,
 ) -> ApiResult<SerializedJson<ResultView>> {
     if call.approval.is_some() {
-        return Err(errors::approval_invalid(shown(&call.slug)).into());
+        return Err(errors::approval_invalid(shown_slug(&call.slug)).into());
     }
     if call.account.is_some() {
         let problem =
@@ -272,8 +270,19 @@ async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJso
     Ok(reply.await?)
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Warnings)> {
-    borrowed(bytes).map_err(|problems| errors::session_invalid(problems).into())
+/// Returns the call that a body describes, and its state and answers if it repeats one.
+fn read_call(
+    bytes: &Bytes,
+    body: ExecuteBody<'_>,
+) -> ApiResult<(Call, Option<String>, Option<InputResponses>)> {
+    ClientTools::checked(body.experimental)?;
+    let call = Call {
+        arguments: arguments(bytes, body.arguments)?,
+        slug: not_empty("tool_slug", body.tool_slug)?,
+        account: body.account.filter(|account| !account.trim().is_empty()),
+        approval: None,
+    };
+    Ok((call, body.request_state, body.input_responses))
 }
 
 /// Returns the arguments as a part of the received bytes.
@@ -308,13 +317,9 @@ fn meta_tool(server: &Server, slug: &str) -> Option<MetaTool> {
 fn refuse_local(slug: &str) -> ApiResult<()> {
     let prefix = slug.get(..LOCAL_PREFIX.len());
     if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(LOCAL_PREFIX)) {
-        let shown = shown(slug);
+        let shown = shown_slug(slug);
         let problem = format!("tool_slug: {shown} is a tool of the client, which runs it itself");
         return Err(errors::session_invalid(problem).into());
     }
     Ok(())
-}
-
-fn shown(slug: &str) -> String {
-    slug.chars().take(80).collect()
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use app::agents::Config;
-use http::{ApiResult, errors};
+use app::{Error, agents::Config, core::shown_slug};
+use http::errors;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -97,7 +97,7 @@ impl InlineTools {
     pub(super) fn new(
         toolkits: Vec<InlineToolkit>,
         tools: Vec<InlineTool>,
-    ) -> ApiResult<Option<Self>> {
+    ) -> Result<Option<Self>, Error> {
         if toolkits.is_empty() && tools.is_empty() {
             return Ok(None);
         }
@@ -114,17 +114,15 @@ impl InlineTools {
         let mut slugs = HashSet::new();
         for tool in inline.all() {
             if !slugs.insert(&tool.slug) {
-                problems.push(format!("custom tools: {} is defined twice", tool.slug));
+                let slug = shown_slug(&tool.slug);
+                problems.push(format!("custom tools: {slug} is defined twice"));
             }
         }
         if slugs.len() > MAX_INLINE_TOOLS {
             problems.push(format!("custom tools: at most {MAX_INLINE_TOOLS}"));
         }
-        if problems.is_empty() {
-            Ok(Some(inline))
-        } else {
-            Err(errors::session_invalid(problems).into())
-        }
+        errors::refuse_problems(problems, errors::session_invalid)?;
+        Ok(Some(inline))
     }
 
     fn all(&self) -> impl Iterator<Item = &InlineToolView> {
@@ -181,7 +179,7 @@ fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<Str
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     let has = |text: &str, most| (1..=most).contains(&text.chars().count());
     if !is_slug || !has(name, MAX_NAME_CHARS) || !has(description, MAX_DESCRIPTION_CHARS) {
-        let shown: String = slug.chars().take(80).collect();
+        let shown = shown_slug(slug);
         problems.push(format!(
             "custom tools: {shown}: needs a slug of letters, digits, `_` and `-`, a name of at most {MAX_NAME_CHARS} and a description of at most {MAX_DESCRIPTION_CHARS} characters"
         ));

@@ -4,7 +4,7 @@ use app::{
     agents::{Config, Filter, ManageConnections, sessions},
     core::ids::AuthConfigId,
 };
-use http::{ApiResult, Created, IN_TABLE, Json, ProjectKey};
+use http::{ApiResult, Created, IN_TABLE, Json, ProjectKey, errors};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -58,12 +58,16 @@ impl TryFrom<LabsBody> for Config {
         };
         let slugs: Vec<_> = toolkits.iter().map(|entry| entry.toolkit.clone()).collect();
         config.toolkits = has_toolkits.then_some(Filter::Enable(slugs));
-        for entry in toolkits {
-            if let Some(id) = entry.auth_config_id {
-                let id = AuthConfigId::parse(&id)?;
-                config.auth_configs.insert(entry.toolkit, id);
-            }
-        }
+        let with_config = toolkits
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, entry)| {
+                let id = AuthConfigId::parse(&entry.auth_config_id?);
+                let path = format!("config.toolkits[{index}].auth_config_id");
+                let id = id.map_err(|error| error.at(path));
+                Some(id.map(|id| (entry.toolkit, id)))
+            });
+        config.auth_configs = errors::collect_all(with_config)?;
         Ok(config)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use app::{accounts::parse_user_id, agents::Config};
+use app::{Error, accounts::parse_user_id, agents::Config};
 use http::{
-    ApiResult, errors,
+    errors,
     members::present,
     unimplemented::{Unimplemented, ignored, refused},
 };
@@ -93,7 +93,7 @@ macro_rules! session_body {
 
         impl $name {
             /// Returns the change that the request asks for, with its permissions.
-            fn change(self, permissions: Sent<PermissionsBody>) -> ApiResult<Change> {
+            fn change(self, permissions: Sent<PermissionsBody>) -> Result<Change, Error> {
                 let parts = Parts {
                     toolkits: self.toolkits,
                     tools: self.tools,
@@ -194,7 +194,7 @@ impl PatchBody {
     }
 
     /// Returns the change that the request asks for.
-    pub(crate) fn into_change(mut self) -> ApiResult<Change> {
+    pub(crate) fn into_change(mut self) -> Result<Change, Error> {
         let permissions = match self.experimental.take() {
             Some(Some(sent)) => sent.permissions,
             Some(None) => Some(None),
@@ -222,7 +222,7 @@ pub(crate) struct ClientTools {
 
 impl ClientTools {
     /// Checks the client's own tools, if the request has any.
-    pub(crate) fn checked(sent: Option<Self>) -> ApiResult<Option<InlineTools>> {
+    pub(crate) fn checked(sent: Option<Self>) -> Result<Option<InlineTools>, Error> {
         let sent = sent.unwrap_or_default();
         let toolkits = sent.custom_toolkits.unwrap_or_default();
         InlineTools::new(toolkits, sent.custom_tools.unwrap_or_default())
@@ -274,33 +274,35 @@ struct AssistivePromptConfig {
 
 impl CreateBody {
     /// Returns the configuration of the session, and the client's own tools.
-    pub(crate) fn into_config(mut self) -> ApiResult<(Config, Option<InlineTools>)> {
+    pub(crate) fn into_config(mut self) -> Result<(Config, Option<InlineTools>), Error> {
         let experiment = self.experimental.take().unwrap_or_default();
         let inline = ClientTools::checked(Some(ClientTools {
             custom_toolkits: experiment.custom_toolkits,
             custom_tools: experiment.custom_tools,
-        }))?;
+        }));
+        let user_id = session_user(self.user_id.as_deref().unwrap_or_default());
+        let change = self.change(Some(experiment.permissions));
+        let ((user_id, inline), change) = errors::both(errors::both(user_id, inline), change)?;
         let mut config = Config {
-            user_id: session_user(self.user_id.as_deref().unwrap_or_default())?,
+            user_id,
             restrict_egress: experiment.restrict_egress_to_service.unwrap_or(false),
             ..Config::default()
         };
-        self.change(Some(experiment.permissions))?
-            .apply(&mut config)?;
+        change.apply(&mut config)?;
         Ok((config, inline))
     }
 }
 
 /// Returns the user of a new session.
-pub(super) fn session_user(sent: &str) -> ApiResult<String> {
+pub(super) fn session_user(sent: &str) -> Result<String, Error> {
     if sent.trim().is_empty() {
-        return Err(errors::session_invalid("user_id: is required").into());
+        return Err(errors::session_invalid("user_id: is required"));
     }
     if sent.contains('\0') {
         let problem = "user_id: must not contain the character U+0000";
-        return Err(errors::session_invalid(problem).into());
+        return Err(errors::session_invalid(problem));
     }
-    Ok(parse_user_id(Some(sent))?)
+    parse_user_id(Some(sent))
 }
 
 /// Filters of the toolkits of a session.

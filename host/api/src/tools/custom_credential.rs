@@ -3,10 +3,8 @@
 use app::accounts::{CustomCredential, CustomParameter};
 use http::{ApiError, ApiResult, errors};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
-
-use crate::object;
 
 /// Maximum number of parameters, and of body members, of a credential.
 const MAX_CREDENTIAL_PARTS: usize = 20;
@@ -17,7 +15,7 @@ const MAX_CREDENTIAL_PARTS: usize = 20;
 pub(super) struct AuthParameters {
     base_url: Option<String>,
     parameters: Option<Vec<AuthParameter>>,
-    body: Option<Value>,
+    body: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -44,14 +42,14 @@ pub(crate) struct ConnectionData {
     #[serde(rename = "toolkitSlug")]
     toolkit_slug: String,
     #[schema(value_type = Option<Object>)]
-    val: Option<Value>,
+    val: Option<Map<String, Value>>,
 }
 
 impl AuthParameters {
     /// Returns the credential, or `None` if nothing is given.
     fn credential(self) -> ApiResult<Option<CustomCredential>> {
         let parameters = self.parameters.unwrap_or_default();
-        let body = object("custom_auth_params.body", self.body)?;
+        let body = self.body.unwrap_or_default();
         if parameters.len().max(body.len()) > MAX_CREDENTIAL_PARTS {
             return Err(errors::invalid(format!(
                 "custom_auth_params: at most {MAX_CREDENTIAL_PARTS} of each kind"
@@ -101,7 +99,7 @@ pub(super) fn custom_credential(
         (Some(data), _) => Ok(Some(CustomCredential::Connection {
             scheme: data.auth_scheme,
             toolkit: data.toolkit_slug,
-            values: object("custom_connection_data.val", data.val)?,
+            values: data.val.unwrap_or_default(),
         })),
         (None, Some(parameters)) => parameters.credential(),
         (None, None) => Ok(None),

@@ -74,7 +74,7 @@ async fn toolkits_of_auth_configs(
 ) -> ApiResult<Vec<String>> {
     let mut toolkits = Vec::new();
     for id in ids {
-        let id = AuthConfigId::parse(id)?;
+        let id = AuthConfigId::parse(id).map_err(|error| error.at("auth_config_ids"))?;
         let config = auth_configs::get(key.app(), &key.project, &id).await?;
         toolkits.push(config.body.toolkit);
     }
@@ -134,7 +134,9 @@ fn named_account(given: Option<String>) -> ApiResult<Option<AccountId>> {
         );
         return Err(errors::invalid(problem).into());
     }
-    Ok(Some(AccountId::parse(given.trim())?))
+    let account = AccountId::parse(given.trim());
+    let account = account.map_err(|error| error.at("connected_account_id"))?;
+    Ok(Some(account))
 }
 
 /// Returns a string unless it is empty or white space.

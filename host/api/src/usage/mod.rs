@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use app::{
     App, Listed, Window,
-    core::truncate,
+    core::shown_slug,
     projects::{self, Project},
     runs::log::{Field, Filter, usage},
 };
@@ -69,7 +69,7 @@ fn check_entity(entity: &str) -> ApiResult<()> {
     if entity == COUNTED_ENTITY {
         Ok(())
     } else {
-        Err(errors::usage_not_found(truncate(entity)).into())
+        Err(errors::usage_not_found(shown_slug(entity)).into())
     }
 }
 

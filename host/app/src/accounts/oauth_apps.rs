@@ -150,7 +150,7 @@ pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let removed = app.store.change(&COLLECTION, &slug, || async {
         let record = find(&app.store, &slug)
             .await?
-            .ok_or_else(|| errors::oauth_app_not_found(crate::core::truncate(toolkit)))?;
+            .ok_or_else(|| errors::oauth_app_not_found(crate::core::shown_slug(toolkit)))?;
         Ok((Batch::at(app.clock.now()).purge(&record), ()))
     });
     removed.await?;

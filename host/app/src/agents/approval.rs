@@ -30,10 +30,11 @@ use crate::{
     catalog::ResolvedTool,
     core::{
         ids::{AccountId, random_text},
-        json, truncate,
+        json,
+        shown_slug,
         visible::visible,
     },
-    runs::Execution,
+    runs::{self, Execution},
 };
 
 /// Maximum number of characters of the arguments in a question, with their names.
@@ -94,7 +95,7 @@ pub async fn execute_with_approval(
     // A step of a recipe that needs approval is refused.
     if recipes::is_recipe(app, &request.tool) {
         if approval.is_some() {
-            return Err(errors::approval_invalid(truncate(&request.tool)));
+            return Err(errors::approval_invalid(shown_slug(&request.tool)));
         }
         let executed = execute::execute(app, caller, request).await?;
         return Ok(Approvable::Executed(executed));
@@ -142,6 +143,9 @@ async fn execute_or_ask(
             }
         }
         None if resolve::is_approval_missing(caller, found, account.as_ref()) => {
+            // A user is not asked about a call that would fail.
+            let arguments = request.arguments.clone();
+            runs::check_arguments(app, &caller.project, &found.tool, arguments).await?;
             return question(app, caller, found, &request, account_id, permission);
         }
         None => {}
@@ -188,8 +192,8 @@ fn question_text(
     note: &str,
 ) -> Result<String> {
     let parsed: Map<String, Value> = json::parse_leniently(&request.arguments)
-        .and_then(serde_json::from_value)
-        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
+        .and_then(json::read)
+        .map_err(|problem| errors::arguments_invalid(tool, problem.line("arguments")))?;
     let arguments: Vec<(String, String)> = parsed
         .iter()
         .map(|(name, value)| {
@@ -289,7 +293,8 @@ fn verify(
 }
 
 /// Returns the keyed hash over a call, the nonce of the state, the id of the account, and the time at which
-/// the approval expires. Parsed arguments are hashed, so that a client may write the same ones in another way.
+/// the approval expires. Parsed arguments are hashed with sorted names, so that a client may write the same ones
+/// in another way.
 fn hash(
     app: &App,
     caller: &SessionCaller,
@@ -298,8 +303,9 @@ fn hash(
     [nonce, account]: [&str; 2],
     expires_at: i64,
 ) -> Result<Hmac<Sha256>> {
-    let arguments = json::parse_leniently(&request.arguments)
-        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
+    let mut arguments = json::parse_leniently(&request.arguments)
+        .map_err(|problem| errors::arguments_invalid(tool, problem.line("arguments")))?;
+    arguments.sort_all_objects();
     let key = app.vault.derive("approvals of calls");
     let mut hash = Hmac::<Sha256>::new_from_slice(&*key).expect("it takes keys of every length");
     let project = caller.project.id.as_str();

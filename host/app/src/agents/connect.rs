@@ -47,7 +47,7 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     }
     let config = caller.config();
     let catalog = app.catalog.snapshot();
-    let release = toolkits::named(&catalog, &request.toolkit)?.current();
+    let release = toolkits::named(&catalog, "toolkit", &request.toolkit)?.current();
     scope::check_toolkit(config, &release.slug)?;
     if release.no_auth() {
         return Err(errors::toolkit_no_auth(&release.slug));

@@ -57,12 +57,12 @@ crate::error_table! { pub table:
         "call the tool alone with the operation `execute` of the session, or over MCP with a client that asks its user; both ask for the approval";
     /// The state is not one of this call, or has expired. Nothing ran.
     APPROVAL_INVALID = approval_invalid(tool: impl Display): Invalid, 4322, "ToolRouterV2_ApprovalInvalid",
-        "request_state: it belongs to no request for the approval of this call of {tool}, has expired, or the session was changed meanwhile",
-        "call the tool with the same arguments and without `request_state`, to ask for approval again";
+        "it belongs to no request for the approval of this call of {tool}, has expired, or the session was changed meanwhile",
+        "call the tool with the same arguments and without `request_state`, to ask for approval again", at("request_state");
     /// The state has been answered before. Nothing ran.
     APPROVAL_ANSWERED = approval_answered(tool: impl Display): Invalid, 4323, "ToolRouterV2_ApprovalAnswered",
-        "request_state: the request for the approval of this call of {tool} has been answered",
-        "call the tool without `request_state`, to ask for approval again; repeat a request whose answer was lost with its idempotency key";
+        "the request for the approval of this call of {tool} has been answered",
+        "call the tool without `request_state`, to ask for approval again; repeat a request whose answer was lost with its idempotency key", at("request_state");
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
@@ -90,8 +90,8 @@ crate::error_table! { pub table:
     /// The session has another version of its configuration than the change was made for. Nothing was
     /// changed.
     SESSION_VERSION_CHANGED = session_version_changed(stored: u32, expected: u32): Conflict, 4335, "ToolRouterV2_ConfigVersionChanged",
-        "expected_config_version: the session has version {stored} of its configuration, not {expected}",
-        "read the session, and send the change again with its `config_version`";
+        "the session has version {stored} of its configuration, not {expected}",
+        "read the session, and send the change again with its `config_version`", at("expected_config_version");
     /// Other scripts or commands of the session run.
     SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
         "other scripts or commands of the session are running",

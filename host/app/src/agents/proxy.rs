@@ -121,7 +121,7 @@ pub async fn proxy(
     request: Proxy,
 ) -> Result<ProxyResponse> {
     let catalog = app.catalog.snapshot();
-    let release = toolkits::named(&catalog, toolkit)?.current();
+    let release = toolkits::named(&catalog, "toolkit_slug", toolkit)?.current();
     let config = caller.config();
     scope::check_proxy(config, &release.slug)?;
     let selected = match &request.custom {

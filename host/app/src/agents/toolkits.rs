@@ -10,7 +10,7 @@ use crate::{
     App, Result,
     accounts::{self, SessionAccount, oauth_apps},
     catalog::{AuthMode, Snapshot, Toolkit, ToolkitFilter, ToolkitKind, ToolkitOrder},
-    core::truncate,
+    core::shown_slug,
 };
 
 /// A filter for the toolkits of a session.
@@ -71,12 +71,17 @@ pub async fn toolkits(
         .collect())
 }
 
-/// Finds a toolkit that a call names.
-pub(super) fn named<'c>(catalog: &'c Snapshot, slug: &str) -> Result<&'c Arc<Toolkit>> {
+/// Finds a toolkit that a member of a call names.
+pub(super) fn named<'c>(
+    catalog: &'c Snapshot,
+    member: &str,
+    slug: &str,
+) -> Result<&'c Arc<Toolkit>> {
     catalog.toolkit(slug.trim()).ok_or_else(|| {
         catalog.missing([slug], || {
-            let similar = catalog.similar_toolkit(slug);
-            errors::invalid_toolkit_slugs(format!("{}{similar}", truncate(slug)))
+            let suggested = format!("{}{}", shown_slug(slug), catalog.similar_toolkit(slug));
+            let line = format!("{member}: there is no {suggested}");
+            errors::invalid_toolkit_slugs(suggested).with_contained_problems(vec![line])
         })
     })
 }

@@ -27,13 +27,15 @@ use super::{
 use crate::{
     Result,
     core::{
-        json::{self, Rules, Tree},
+        json::{self, Problem, Rules, Tree},
         large_work::LargeWork,
     },
 };
 
 /// Maximum number of lines that describe the problems of one value.
 const MAX_LINES: usize = 100;
+/// Path of the whole value in lines.
+const WHOLE_NAME: &str = "at the top";
 /// Maximum number of allowed values that one line lists.
 const MAX_LISTED_OPTIONS: usize = 20;
 /// Number of steps that a validation may take, in addition to those for the size of the value.
@@ -140,7 +142,7 @@ pub(crate) async fn accept_with(
         .run_in_turn(project, move || {
             let accepted = compile_checked(name, &schema)?.accept(&value.to_string().into())?;
             let text = accepted.without_misspellings()?.value;
-            json::parse(&text).map_err(|cause| vec![cause.to_string()])
+            json::parse(&text).map_err(|problem| vec![problem.line(WHOLE_NAME)])
         })
         .await
 }
@@ -183,7 +185,7 @@ impl Check {
     fn validate(&self, bytes: &[u8]) -> std::result::Result<Vec<UnknownName>, Vec<String>> {
         let arena = Bump::new();
         let value = Tree::parse(bytes, &arena, Rules::Strict)
-            .map_err(|cause| vec![format!("not acceptable JSON: {cause}")])?;
+            .map_err(|problem| vec![problem.line(WHOLE_NAME)])?;
         match self {
             Self::Full(full) => {
                 let problems = full.problems(&value, bytes.len());
@@ -225,7 +227,7 @@ impl Check {
         let arena = Bump::new();
         match Tree::parse(bytes, &arena, Rules::Lenient) {
             Ok(value) => full.problems(&value, bytes.len()),
-            Err(cause) => vec![not_json_line(&cause)],
+            Err(problem) => vec![problem.line(WHOLE_NAME)],
         }
     }
 
@@ -236,7 +238,7 @@ impl Check {
                 vec![NOT_AN_OBJECT.to_owned()]
             }
             Ok(_) => Vec::new(),
-            Err(cause) => vec![not_json_line(&cause)],
+            Err(cause) => vec![Problem::of_syntax(&cause).line(WHOLE_NAME)],
         }
     }
 
@@ -466,10 +468,6 @@ fn concerns_names(kind: &ValidationErrorKind) -> bool {
     )
 }
 
-fn not_json_line(cause: &serde_json::Error) -> String {
-    format!("not JSON: {cause}")
-}
-
 /// Returns the path of the value and its problem, for example `tools[0].tool_slug: is required`. It
 /// repeats no value, which could be a secret.
 fn problem_line(error: &ValidationError<'_>) -> String {
@@ -495,7 +493,7 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
         ValidationErrorKind::Required {
             property: Value::String(name),
         } => return write!(line, "{separator}{name}: is required"),
-        _ if separator.is_empty() => line.write_str("at the top: ")?,
+        _ if separator.is_empty() => write!(line, "{WHOLE_NAME}: ")?,
         _ => line.write_str(": ")?,
     }
     let instance: &Value = error.instance();

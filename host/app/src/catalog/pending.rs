@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Catalog, Snapshot, errors};
-use crate::{Error, core::truncate};
+use crate::{Error, core::shown_slug};
 
 /// Slugs of the toolkits that are still to be published, and the number of all.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ impl Snapshot {
         let pending = slugs.into_iter().find(|slug| self.pending.has(slug));
         match (pending, self.publication_progress()) {
             (Some(slug), Some((published, total))) => {
-                errors::still_publishing(truncate(slug), published, total)
+                errors::still_publishing(shown_slug(slug), published, total)
             }
             _ => otherwise(),
         }

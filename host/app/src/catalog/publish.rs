@@ -33,7 +33,7 @@ use super::{
 use crate::{
     App, Error, Result,
     catalog::errors,
-    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, truncate},
+    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, shown_slug, truncate},
 };
 
 /// The collection of the [`FencingToken`].
@@ -168,7 +168,7 @@ async fn set_deprecated(
     let toolkit = slug.to_ascii_lowercase();
     let mut record = stored::find(app, &toolkit, version)
         .await?
-        .ok_or_else(|| errors::version_not_found(truncate(slug), described_version(version)))?;
+        .ok_or_else(|| errors::version_not_found(shown_slug(slug), described_version(version)))?;
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);

@@ -8,8 +8,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use manifest::{AuthMode, AuthScheme};
 
-use super::{Release, ResolvedTool, Snapshot};
-use crate::{Result, catalog::errors, core::truncate};
+use super::{Release, ResolvedTool, Snapshot, versions::described_version};
+use crate::{Result, catalog::errors, core::shown_slug};
 
 /// The input of a recommendation.
 #[derive(Debug, Default)]
@@ -44,8 +44,8 @@ pub fn find_tools(
         slugs,
         |slug| snapshot.find_tool(slug, version),
         |slug| {
-            let version = truncate(version);
-            format!("tools: {} is not in version {version}", truncate(slug))
+            let version = described_version(version);
+            format!("tools: {} is not in {version}", shown_slug(slug))
         },
     )
 }
@@ -92,7 +92,7 @@ pub fn recommend_scopes(
         |slug| release.tool(slug),
         |tool| {
             let Release { version, slug, .. } = &**release;
-            let tool = truncate(tool);
+            let tool = shown_slug(tool);
             format!("tools: {tool} is not in version {version} of {slug}")
         },
     )?;

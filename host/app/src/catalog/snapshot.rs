@@ -9,7 +9,7 @@ use super::{
     LATEST, Release, ResolvedTool, Snapshot, Toolkit, errors,
     versions::{Unresolved, described_version, resolve},
 };
-use crate::{Error, Result, core::truncate};
+use crate::{Error, Result, core::shown_slug};
 
 /// Maximum number of characters of a slug that are compared with others.
 const MAX_COMPARED_CHARS: usize = 64;
@@ -21,7 +21,7 @@ impl Snapshot {
         self.resolve_tool(slug, version)
             .map_err(|cause| match cause {
                 Unresolved::Unknown => self.unknown_tool(slug, version),
-                Unresolved::Deprecated => errors::tool_deprecated(truncate(slug)),
+                Unresolved::Deprecated => errors::tool_deprecated(shown_slug(slug)),
             })
     }
 
@@ -55,7 +55,7 @@ impl Snapshot {
             version => format!(" in {}", described_version(version)),
         };
         self.missing([slug], || {
-            errors::tool_not_found(truncate(slug), &in_version, &self.similar_tool(slug))
+            errors::tool_not_found(shown_slug(slug), &in_version, &self.similar_tool(slug))
         })
     }
 
@@ -120,7 +120,7 @@ impl Snapshot {
     #[must_use]
     pub fn unknown_toolkit(&self, slug: &str) -> Error {
         self.missing([slug], || {
-            errors::toolkit_not_found(truncate(slug), &self.similar_toolkit(slug))
+            errors::toolkit_not_found(shown_slug(slug), &self.similar_toolkit(slug))
         })
     }
 
@@ -176,7 +176,7 @@ impl Snapshot {
             // A toolkit remains readable even if all its versions are deprecated.
             Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
             Err(Unresolved::Unknown) => Err(self.missing([slug], || {
-                errors::version_not_found(truncate(slug), described_version(version))
+                errors::version_not_found(shown_slug(slug), described_version(version))
             })),
         }
     }

@@ -7,7 +7,7 @@ use super::{
     search::{listed_release, slug_matches},
     versions::described_version,
 };
-use crate::{Result, core::truncate};
+use crate::{Result, core::shown_slug};
 
 impl Release {
     /// Finds a trigger type by its slug, in upper or lower case.
@@ -43,7 +43,11 @@ impl Snapshot {
         trigger.ok_or_else(|| {
             self.missing([slug], || {
                 let similar = self.similar_trigger(slug);
-                errors::trigger_type_not_found(truncate(slug), described_version(version), &similar)
+                errors::trigger_type_not_found(
+                    shown_slug(slug),
+                    described_version(version),
+                    &similar,
+                )
             })
         })
     }

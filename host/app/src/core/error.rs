@@ -29,6 +29,8 @@ struct Details {
     problems: Vec<String>,
     /// Number of the problems, listed or not.
     problem_count: usize,
+    /// Number of those that the message contains.
+    contained_count: usize,
     retry_after: Option<Duration>,
     is_effect_unknown: bool,
 }
@@ -53,12 +55,12 @@ pub struct ErrorInfo {
 pub struct Problems(Vec<String>);
 
 impl Problems {
-    /// Returns the first problems, and a line with the number of the others.
-    fn cut(self) -> Vec<String> {
+    /// Returns the first of as many problems, and a line with the number of the others.
+    fn cut(self, count: usize) -> Vec<String> {
         let Self(mut lines) = self;
-        if lines.len() > MAX_LISTED_PROBLEMS {
+        if count > MAX_LISTED_PROBLEMS {
             // The search for problems may have ended before the last one.
-            let more = lines.len() - MAX_LISTED_PROBLEMS;
+            let more = count - MAX_LISTED_PROBLEMS;
             lines.truncate(MAX_LISTED_PROBLEMS);
             lines.push(format!("and at least {more} more"));
         }
@@ -93,6 +95,7 @@ impl Error {
             message,
             problems: Vec::new(),
             problem_count: 0,
+            contained_count: 0,
             retry_after: None,
             is_effect_unknown: false,
         }))
@@ -103,7 +106,7 @@ impl Error {
     pub fn with_problems(mut self, problems: impl Into<Problems>) -> Self {
         let problems = problems.into();
         self.0.problem_count = problems.0.len();
-        self.0.problems = problems.cut();
+        self.0.problems = problems.cut(self.0.problem_count);
         self
     }
 
@@ -113,6 +116,36 @@ impl Error {
         let Problems(lines) = problems.into();
         self.0.problem_count = lines.len();
         self.0.problems = lines;
+        self
+    }
+
+    /// Adds the problems that the message contains already, one line each.
+    #[must_use]
+    pub(crate) fn with_contained_problems(mut self, lines: Vec<String>) -> Self {
+        self.0.contained_count = lines.len();
+        self.with_problems(lines)
+    }
+
+    /// Names the member or parameter that the error is about. Its path goes before the message, which is
+    /// the only problem.
+    #[must_use]
+    pub fn at(mut self, path: impl fmt::Display) -> Self {
+        self.0.message = format!("{path}: {}", self.0.message);
+        let line = self.0.message.clone();
+        self.with_contained_problems(vec![line])
+    }
+
+    /// Adds the problems of another error, which the request has, too.
+    #[must_use]
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        let Details {
+            problems,
+            problem_count,
+            ..
+        } = *other.0;
+        self.0.problem_count += problem_count;
+        let own = std::mem::take(&mut self.0.problems);
+        self.0.problems = Problems([own, problems].concat()).cut(self.0.problem_count);
         self
     }
 
@@ -178,14 +211,16 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0.message)?;
-        match self.problems() {
-            [] => Ok(()),
-            [only] => write!(formatter, ": {only}"),
-            [first, ..] => write!(
-                formatter,
-                ": {first} (and {} more)",
-                self.0.problem_count - 1
-            ),
+        let named_count = match (self.0.contained_count, self.problems()) {
+            (0, [first, ..]) => {
+                write!(formatter, ": {first}")?;
+                1
+            }
+            (contained_count, _) => contained_count,
+        };
+        match self.0.problem_count - named_count {
+            0 => Ok(()),
+            more => write!(formatter, " (and {more} more)"),
         }
     }
 }
@@ -249,6 +284,16 @@ mod tests {
         assert_eq!(error.problems().len(), MAX_LISTED_PROBLEMS + 1);
         assert_eq!(error.problems()[20], "and at least 5 more");
         assert!(error.to_string().ends_with("(and 24 more)"), "{error}");
+    }
+
+    #[test]
+    fn error_of_one_member_lists_its_message() {
+        let error = errors::malformed_id("a project", "pr_").at("project");
+        assert!(error.to_string().starts_with("project: the text is not"));
+        assert_eq!(error.problems(), [error.to_string()]);
+        let both = error.and(errors::invalid("name: is required"));
+        assert!(both.to_string().ends_with(" (and 1 more)"), "{both}");
+        assert_eq!(both.problems()[1], "name: is required");
     }
 
     #[test]

@@ -86,8 +86,46 @@ pub fn busy(capacity: Capacity, busy: Busy) -> Error {
     }
 }
 
-/// Refuses a request that has problems, with the error that `refuse` makes of them.
-pub(crate) fn refuse_problems(
+/// Collects the results of several checks of a request.
+///
+/// # Errors
+/// The error of the first check that failed, with the problems that the others found, too.
+pub fn collect_all<T, C: Default + Extend<T>>(
+    checks: impl IntoIterator<Item = Result<T>>,
+) -> Result<C> {
+    let mut values = C::default();
+    let mut failed: Option<Error> = None;
+    for check in checks {
+        match check {
+            Ok(value) => values.extend([value]),
+            Err(error) => {
+                failed = Some(match failed {
+                    Some(first) => first.and(error),
+                    None => error,
+                });
+            }
+        }
+    }
+    failed.map_or(Ok(values), Err)
+}
+
+/// Returns both results of two checks of a request.
+///
+/// # Errors
+/// The error of the first check that failed, with the problems that the other one found, too.
+pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
+    match (first, second) {
+        (Ok(first), Ok(second)) => Ok((first, second)),
+        (Err(first), Err(second)) => Err(first.and(second)),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+/// Refuses a request that has problems.
+///
+/// # Errors
+/// The error that `refuse` makes of the problems.
+pub fn refuse_problems(
     problems: Vec<String>,
     refuse: impl FnOnce(Vec<String>) -> Error,
 ) -> Result<()> {

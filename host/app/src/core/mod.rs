@@ -28,8 +28,38 @@ pub(crate) const AUDIT_LOG_TARGET: &str = "toolhost::audit";
 /// Length in characters of the shortest secret of which responses show a part.
 pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 
+/// Text of [`shown_slug`] instead of one that is not shown.
+const NOT_A_SLUG: &str = "(not a slug of at most 80 letters, digits, `_` and `-`)";
+
+/// Returns a slug that a caller sent, for use in a message. Text that cannot be a slug is not repeated: it could
+/// be a secret.
+#[must_use]
+pub fn shown_slug(text: &str) -> &str {
+    let text = text.trim();
+    let is_well_formed = (1..=80).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_well_formed { text } else { NOT_A_SLUG }
+}
+
 /// Truncates an untrusted string for use in a message.
 #[must_use]
 pub fn truncate(text: &str) -> String {
     text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_no_slug_is_not_shown() {
+        for slug in ["github", "GITHUB_LIST-ITEMS_2"] {
+            assert_eq!(shown_slug(&format!(" {slug} ")), slug);
+        }
+        for text in ["", "Bearer abc", "pass.word!", "é", &"a".repeat(81)] {
+            assert_eq!(shown_slug(text), NOT_A_SLUG, "{text}");
+        }
+    }
 }

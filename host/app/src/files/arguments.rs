@@ -90,8 +90,7 @@ async fn read(app: &App, record: Record<File>) -> Result<CallFile> {
 /// Finds the keys of files. Returns the arguments without empty texts where the schema allows
 /// files, and the keys.
 fn find_files(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec<String>), String> {
-    let mut value =
-        json::parse(&arguments).map_err(|cause| format!("not acceptable JSON: {cause}"))?;
+    let mut value = json::parse(&arguments).map_err(|problem| problem.line("arguments"))?;
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let mut search = Search::new(&schema);
     search.visit(&[&schema], &mut value, 0)?;

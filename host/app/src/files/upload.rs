@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    core::{ids::FileId, truncate},
+    core::{ids::FileId, shown_slug},
     projects::{self, Project},
 };
 
@@ -86,7 +86,7 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
     let owner = owner.filter(|owner| owner.slug == toolkit.slug);
     owner.ok_or_else(|| {
         let similar = index.similar_tool(&upload.tool);
-        errors::tool_not_found(truncate(&upload.tool), "", &similar)
+        errors::tool_not_found(shown_slug(&upload.tool), "", &similar)
     })?;
     let mut problems = Vec::new();
     let name = upload.name.trim();

@@ -13,7 +13,7 @@ crate::error_table! { pub table:
     /// The project name is in use.
     PROJECT_NAME_TAKEN = project_name_taken(name: impl Display): Invalid, 702, "Project_NameTaken",
         "a project named `{name}` already exists",
-        "choose another name";
+        "choose another name", at("name");
     /// The member does not exist in the organization.
     MEMBER_NOT_FOUND = member_not_found(id: impl Display): NotFound, 704, "Organization_MemberNotFound",
         "member {id} not found",
@@ -21,7 +21,7 @@ crate::error_table! { pub table:
     /// The email address is in use.
     MEMBER_TAKEN = member_taken(email: impl Display): Invalid, 705, "Organization_MemberTaken",
         "a member with the email address `{email}` already exists",
-        "remove the member first, or use another email address";
+        "remove the member first, or use another email address", at("email");
 
     /// The project has as many records of a kind as it may have.
     TOO_MANY_RECORDS = too_many_records(what: &str, most: u64): StorageFull, 706, "Project_TooManyRecords",

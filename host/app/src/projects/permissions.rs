@@ -135,19 +135,38 @@ impl KeyRestrictions {
     }
 }
 
+impl Ranges {
+    /// Reads addresses and networks, which a request has in a member.
+    ///
+    /// # Errors
+    /// One line for each element that is neither.
+    pub fn parse(member: &str, given: &[String]) -> Result<Self, Vec<String>> {
+        if given.len() > MAX_RANGES {
+            return Err(vec![format!("{member}: at most {MAX_RANGES} addresses")]);
+        }
+        let mut ranges = Vec::new();
+        let mut problems = Vec::new();
+        for (index, text) in given.iter().enumerate() {
+            let address = text.trim().parse::<IpAddr>().map(IpNet::from);
+            match address.or_else(|_| text.trim().parse()) {
+                Ok(range) => ranges.push(range),
+                Err(_) => problems.push(format!(
+                    "{member}[{index}]: is not an IP address or network"
+                )),
+            }
+        }
+        match &problems[..] {
+            [] => Ok(Self(ranges)),
+            _ => Err(problems),
+        }
+    }
+}
+
 impl TryFrom<Vec<String>> for Ranges {
     type Error = String;
 
     fn try_from(given: Vec<String>) -> Result<Self, String> {
-        if given.len() > MAX_RANGES {
-            return Err(format!("at most {MAX_RANGES} addresses"));
-        }
-        let ranges = given.iter().enumerate().map(|(index, text)| {
-            let one = text.trim().parse::<IpAddr>().map(IpNet::from);
-            one.or_else(|_| text.trim().parse())
-                .map_err(|_| format!("element {index} is not an address or a range"))
-        });
-        ranges.collect::<Result<_, _>>().map(Self)
+        Self::parse("addresses", &given).map_err(|problems| problems.join(", "))
     }
 }
 

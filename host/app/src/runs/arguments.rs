@@ -41,6 +41,17 @@ pub(super) enum CheckedInput {
     Prompt(Prompt),
 }
 
+/// Checks the arguments of a call that does not run yet. Fails if the call would fail because of them.
+pub(crate) async fn check_arguments(
+    app: &App,
+    project: &SharedProject,
+    tool: &Tool,
+    arguments: Bytes,
+) -> Result<()> {
+    let checked = Box::pin(check(app, project, tool, Input::Arguments(arguments))).await;
+    checked.map(drop)
+}
+
 /// Loads the files that arguments name, and validates the arguments.
 pub(super) async fn check(
     app: &App,

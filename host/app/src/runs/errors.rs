@@ -21,8 +21,8 @@ crate::error_table! { pub table:
 
     /// The URL does not belong to the provider of the credential.
     ORIGIN_MISMATCH = origin_mismatch(toolkit: impl Display): Invalid, 1831, "OriginMismatch",
-        "the endpoint is not a URL of the provider of toolkit {toolkit}",
-        "send a path below the provider's base URL, or an absolute https URL of the same domain or of a host in the toolkit's `egress`";
+        "is not a URL of the provider of toolkit {toolkit}",
+        "send a path below the provider's base URL, or an absolute https URL of the same domain or of a host in the toolkit's `egress`", at("endpoint");
     /// The network policy does not allow the request.
     PROXY_DENIED = proxy_denied(reason: impl Display): Forbidden, 1832, "ActionProxy_Denied",
         "the network policy denies the request: {reason}",

@@ -16,6 +16,7 @@ mod script;
 mod trigger;
 mod verify;
 
+pub(crate) use arguments::check_arguments;
 pub use arguments::{Input, arguments_for_prompt};
 pub(crate) use counts::ExecutionCounts;
 pub use counts::ToolkitCounts;

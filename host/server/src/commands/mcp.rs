@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::anyhow;
+use app::core::json::Problem;
 use net::StreamedResponse;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
@@ -125,7 +126,7 @@ fn parse(line: Vec<u8>) -> Result<(String, Value), String> {
     }
     match serde_json::from_str(&line) {
         Ok(message) => Ok((line, message)),
-        Err(cause) => Err(format!("the line is not JSON: {cause}")),
+        Err(cause) => Err(format!("the line {}", Problem::of_syntax(&cause))),
     }
 }
 

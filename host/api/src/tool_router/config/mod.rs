@@ -7,8 +7,12 @@ mod view;
 use std::collections::BTreeMap;
 
 use app::{
+    Error,
     agents::Config,
-    core::ids::{AccountId, AuthConfigId},
+    core::{
+        ids::{AccountId, AuthConfigId},
+        truncate,
+    },
 };
 
 use self::selections::into_filters;
@@ -20,7 +24,7 @@ pub(crate) use self::{
     selections::{Selection, TagsBody, ToolSelection},
     view::ConfigView,
 };
-use http::{ApiResult, errors};
+use http::errors;
 
 use super::approval::{DefaultPermission, PermissionsBody};
 
@@ -58,7 +62,7 @@ pub(crate) struct Change {
 impl Change {
     /// Changes a configuration. Fails if the request permits scripts the proxy requests that the
     /// configuration refuses.
-    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), app::Error> {
+    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), Error> {
         for step in &self.steps {
             step(config);
         }
@@ -90,7 +94,7 @@ impl Change {
         }
     }
 
-    fn add_toolkits(&mut self, toolkits: Selection) -> ApiResult<()> {
+    fn add_toolkits(&mut self, toolkits: Selection) -> Result<(), Error> {
         let approval = toolkits.require_approval.clone().unwrap_or_default();
         let filter = toolkits.into_filter()?;
         self.add(move |config| {
@@ -100,7 +104,7 @@ impl Change {
         Ok(())
     }
 
-    fn add_tools(&mut self, tools: BTreeMap<String, ToolSelection>) -> ApiResult<()> {
+    fn add_tools(&mut self, tools: BTreeMap<String, ToolSelection>) -> Result<(), Error> {
         let required = approval(&tools, |selection| selection.require_approval.clone());
         let tags = approval(&tools, |selection| selection.tags.as_ref()?.approval());
         let filters = into_filters(tools)?;
@@ -110,6 +114,18 @@ impl Change {
             config.approval_toolkit_tags.clone_from(&tags);
             config.toolkit_overrides_tags = true;
         });
+        Ok(())
+    }
+
+    fn add_auth_configs(&mut self, ids: BTreeMap<String, String>) -> Result<(), Error> {
+        let ids = auth_configs(ids)?;
+        self.add(move |config| config.auth_configs.clone_from(&ids));
+        Ok(())
+    }
+
+    fn add_accounts(&mut self, ids: BTreeMap<String, OneOrMany>) -> Result<(), Error> {
+        let ids = accounts(ids)?;
+        self.add(move |config| config.connected_accounts.clone_from(&ids));
         Ok(())
     }
 
@@ -166,30 +182,29 @@ impl Change {
 }
 
 impl TryFrom<Parts> for Change {
-    type Error = http::ApiError;
+    type Error = Error;
 
-    fn try_from(mut parts: Parts) -> ApiResult<Self> {
+    fn try_from(mut parts: Parts) -> Result<Self, Error> {
         let workbench = parts.workbench.as_ref().and_then(Option::as_ref);
         let mut change = Self {
             asks_for_proxy: workbench.is_some_and(WorkbenchBody::asks_for_proxy),
             ..Self::default()
         };
-        if let Some(toolkits) = parts.toolkits.take() {
-            change.add_toolkits(toolkits.unwrap_or_default())?;
-        }
-        if let Some(tools) = parts.tools.take() {
-            change.add_tools(tools.unwrap_or_default())?;
-        }
+        let toolkits = parts.toolkits.take();
+        let tools = parts.tools.take();
+        let configs = parts.auth_configs.take();
+        let accounts = parts.connected_accounts.take();
+        let added = [
+            toolkits.map_or(Ok(()), |sent| change.add_toolkits(sent.unwrap_or_default())),
+            tools.map_or(Ok(()), |sent| change.add_tools(sent.unwrap_or_default())),
+            configs.map_or(Ok(()), |sent| {
+                change.add_auth_configs(sent.unwrap_or_default())
+            }),
+            accounts.map_or(Ok(()), |sent| change.add_accounts(sent.unwrap_or_default())),
+        ];
+        let () = errors::collect_all(added)?;
         if let Some(tags) = parts.tags.take() {
             change.add_tags(tags.unwrap_or_default());
-        }
-        if let Some(ids) = parts.auth_configs.take() {
-            let ids = auth_configs(ids.unwrap_or_default())?;
-            change.add(move |config| config.auth_configs.clone_from(&ids));
-        }
-        if let Some(ids) = parts.connected_accounts.take() {
-            let ids = accounts(ids.unwrap_or_default())?;
-            change.add(move |config| config.connected_accounts.clone_from(&ids));
         }
         change.add_settings(parts);
         Ok(change)
@@ -215,18 +230,32 @@ fn approval(
     with_approval.collect()
 }
 
-fn auth_configs(body: BTreeMap<String, String>) -> ApiResult<BTreeMap<String, AuthConfigId>> {
-    body.into_iter()
-        .map(|(toolkit, id)| Ok((toolkit, AuthConfigId::parse(&id)?)))
-        .collect()
+fn auth_configs(body: BTreeMap<String, String>) -> Result<BTreeMap<String, AuthConfigId>, Error> {
+    errors::collect_all(body.into_iter().map(|(toolkit, id)| {
+        let path = format!("auth_configs.{}", truncate(&toolkit));
+        let id = AuthConfigId::parse(&id).map_err(|error| error.at(path))?;
+        Ok((toolkit, id))
+    }))
 }
 
-fn accounts(body: BTreeMap<String, OneOrMany>) -> ApiResult<BTreeMap<String, Vec<AccountId>>> {
-    body.into_iter()
-        .map(|(toolkit, ids)| {
-            let ids = ids.into_vec();
-            let accounts = ids.iter().map(|id| AccountId::parse(id));
-            Ok((toolkit, accounts.collect::<Result<_, _>>()?))
-        })
-        .collect()
+fn accounts(body: BTreeMap<String, OneOrMany>) -> Result<BTreeMap<String, Vec<AccountId>>, Error> {
+    errors::collect_all(body.into_iter().map(|(toolkit, ids)| {
+        let path = format!("connected_accounts.{}", truncate(&toolkit));
+        Ok((toolkit, account_ids(&path, ids)?))
+    }))
+}
+
+fn account_ids(path: &str, ids: OneOrMany) -> Result<Vec<AccountId>, Error> {
+    match ids {
+        OneOrMany::One(id) => {
+            let id = AccountId::parse(&id).map_err(|error| error.at(path))?;
+            Ok(vec![id])
+        }
+        OneOrMany::Many(ids) => {
+            let given = ids.iter().enumerate();
+            errors::collect_all(given.map(|(index, id)| {
+                AccountId::parse(id).map_err(|error| error.at(format!("{path}[{index}]")))
+            }))
+        }
+    }
 }

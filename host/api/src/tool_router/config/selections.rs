@@ -2,8 +2,12 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use app::agents::{Config, Filter, Tags, ToolFilter};
-use http::{ApiResult, errors};
+use app::{
+    Error,
+    agents::{Config, Filter, Tags, ToolFilter},
+    core::truncate,
+};
+use http::errors;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{
@@ -97,15 +101,14 @@ impl<'de> Deserialize<'de> for TagsBody {
 
 impl Selection {
     /// Returns the filter that the request asks for.
-    pub(super) fn into_filter(self) -> ApiResult<Option<Filter>> {
+    pub(super) fn into_filter(self) -> Result<Option<Filter>, Error> {
         match (self.enable, self.disable) {
             (None, None) => Ok(None),
             (Some(enable), None) => Ok(Some(Filter::Enable(enable))),
             (None, Some(disable)) => Ok(Some(Filter::Disable(disable))),
             (Some(_), Some(_)) => Err(errors::session_invalid(
                 "toolkits: cannot have both `enable` and `disable`",
-            )
-            .into()),
+            )),
         }
     }
 
@@ -130,8 +133,9 @@ impl Selection {
 /// Returns the filters that the request asks for, by toolkit.
 pub(super) fn into_filters(
     body: BTreeMap<String, ToolSelection>,
-) -> ApiResult<BTreeMap<String, ToolFilter>> {
+) -> Result<BTreeMap<String, ToolFilter>, Error> {
     let mut filters = BTreeMap::new();
+    let mut problems = Vec::new();
     for (toolkit, selection) in body {
         let tags = selection.tags.and_then(TagsBody::into_tags);
         let filter = match (selection.enable, selection.disable, tags) {
@@ -140,12 +144,16 @@ pub(super) fn into_filters(
             (None, Some(disable), None) => ToolFilter::Disable(disable),
             (None, None, Some(tags)) => ToolFilter::Tags(tags),
             _ => {
-                let problem = "must have one of `enable`, `disable` and `tags`";
-                return Err(errors::session_invalid(format!("tools.{toolkit}: {problem}")).into());
+                let toolkit = truncate(&toolkit);
+                problems.push(format!(
+                    "tools.{toolkit}: must have one of `enable`, `disable` and `tags`"
+                ));
+                continue;
             }
         };
         filters.insert(toolkit, filter);
     }
+    errors::refuse_problems(problems, errors::session_invalid)?;
     Ok(filters)
 }
 

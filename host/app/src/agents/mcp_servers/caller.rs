@@ -22,7 +22,7 @@ use crate::{
     core::{
         ids::{AccountId, AuthConfigId},
         request_id::RequestId,
-        truncate,
+        shown_slug, truncate,
     },
     projects::{self, SharedProject},
     runs::{self, Execution, Input, ToolCall},
@@ -146,7 +146,7 @@ impl McpCaller {
         server.tool(&catalog, name).ok_or_else(|| {
             let tools = server.tools(&catalog, server.tools_as_of);
             let similar = did_you_mean(name, tools.iter().map(|found| &*found.tool.slug));
-            errors::mcp_tool_not_found(truncate(name), &similar)
+            errors::mcp_tool_not_found(shown_slug(name), &similar)
         })
     }
 

@@ -11,7 +11,7 @@ use crate::{
     accounts::auth_configs,
     agents::errors,
     catalog::LATEST,
-    core::{ids::AuthConfigId, truncate},
+    core::{ids::AuthConfigId, shown_slug},
     projects::{
         self, Project,
         record_limits::{self, RecordKind},
@@ -180,7 +180,7 @@ fn checked_slugs(
                 let similar = similar(slug);
                 problems.push(format!(
                     "{field}: {} does not exist{similar}",
-                    truncate(slug)
+                    shown_slug(slug)
                 ));
             }
         }

@@ -27,7 +27,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let project = &caller.project;
     let user = &caller.config().user_id;
     if let Some(id) = arguments.run_id {
-        let id = RecipeRunId::parse(id.trim())?;
+        let id = RecipeRunId::parse(id.trim()).map_err(|error| error.at("run_id"))?;
         let recipe_run = recipes::read(app, project, user, &id).await?;
         let view = serde_json::to_value(recipe_run).map_err(errors::internal)?;
         return Ok(json!({ "run": view }).into());

@@ -41,7 +41,7 @@ pub use self::{
 use super::{SessionCaller, errors};
 use crate::{
     App, Error, Result, catalog,
-    core::json,
+    core::json::{self, Problem},
     runs::{self, Execution, HostCall, ProxyBody},
 };
 
@@ -123,7 +123,7 @@ async fn run(
     tool.check_switched_on(caller.config())?;
     let value = || {
         read_arguments(tool, arguments)
-            .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))
+            .map_err(|problem| errors::arguments_invalid(tool.slug(), problem.line(ARGUMENTS_NAME)))
     };
     // The calls are large, and those that contain them would exceed the stack of a thread.
     let call: BoxFuture<'_, _> = match tool {
@@ -154,7 +154,7 @@ async fn run(
 }
 
 /// Parses the arguments of a meta tool. The body of a proxy request is sent as it is written.
-fn read_arguments(tool: MetaTool, arguments: &Bytes) -> serde_json::Result<Value> {
+fn read_arguments(tool: MetaTool, arguments: &Bytes) -> std::result::Result<Value, Problem> {
     match tool {
         MetaTool::ProxyExecute => {
             json::parse_leniently(&ProxyBody::with_readable_numbers(arguments))

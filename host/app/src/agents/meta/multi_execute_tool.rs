@@ -24,7 +24,11 @@ use crate::{
         SessionCaller, errors,
         session_files::{self, SANDBOX_FOLDER},
     },
-    core::{ids::random_text, json, spelling::misspelling},
+    core::{
+        ids::random_text,
+        json::{self, Problem},
+        spelling::misspelling,
+    },
     files,
 };
 
@@ -91,8 +95,10 @@ fn parse_member<T: DeserializeOwned>(
     name: &str,
     value: &RawValue,
 ) -> std::result::Result<T, String> {
-    let value = serde_json::from_str(value.get()).map_err(|cause| format!("{name}: {cause}"))?;
-    json::read(value).map_err(|problem| problem.line(name))
+    let value = serde_json::from_str(value.get()).map_err(|cause| Problem::of_syntax(&cause));
+    value
+        .and_then(json::read)
+        .map_err(|problem| problem.line(name))
 }
 
 #[derive(Serialize)]

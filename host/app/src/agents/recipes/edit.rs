@@ -14,7 +14,7 @@ use crate::{
     App, Error, Result,
     agents::{SessionCaller, errors},
     catalog::LATEST,
-    core::{truncate, vault::SealContext},
+    core::{shown_slug, vault::SealContext},
     projects::{
         self, Project,
         record_limits::{self, RecordKind},
@@ -47,7 +47,7 @@ fn check_slug(app: &App, slug: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(errors::recipe_invalid(truncate(slug), problem))
+    Err(errors::recipe_invalid(shown_slug(slug), problem))
 }
 
 /// Creates a recipe of the session's user, or replaces the one with the same slug, which raises its
@@ -134,7 +134,7 @@ pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()>
     let id = recipe_id(app, project, user, &normalized(slug));
     let removed = app.store.change(&COLLECTION, &id, || async {
         let stored = app.store.get::<Recipe>(owner, &id).await?;
-        let record = stored.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
+        let record = stored.ok_or_else(|| errors::recipe_not_found(shown_slug(slug)))?;
         let recipe = OpenRecipe::open(&key, record)?;
         permitted::check_stored(app, caller, &recipe).await?;
         let purged = Batch::at(app.clock.now()).purge(&recipe.record);

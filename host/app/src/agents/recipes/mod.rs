@@ -100,7 +100,7 @@ pub async fn execute(
     let recipe = RecipeCopy::from(stored);
     let slug = recipe.slug.clone();
     let parsed = json::parse(&arguments)
-        .map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;
+        .map_err(|problem| errors::recipe_input_invalid(&slug, problem.line("arguments")))?;
     let input = checked_input(app, project, &recipe, parsed).await?;
     let session = SessionId::parse(caller.session_id())?;
     let run = RecipeRunId::random();

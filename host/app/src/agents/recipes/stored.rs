@@ -12,7 +12,7 @@ use crate::{
     agents::errors,
     catalog::LATEST,
     core::{
-        truncate,
+        shown_slug,
         vault::{DataKey, SealContext, Sealed, keyed_hash},
     },
     projects::Project,
@@ -114,7 +114,7 @@ pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result
     let (owner, slug) = (project.id.as_str(), normalized(slug));
     let id = recipe_id(app, project, user, &slug);
     let stored = app.store.get::<Recipe>(owner, &id).await?;
-    let record = stored.ok_or_else(|| errors::recipe_not_found(truncate(&slug)))?;
+    let record = stored.ok_or_else(|| errors::recipe_not_found(shown_slug(&slug)))?;
     let key = app.vault.key(owner, app.clock.now()).await?;
     OpenRecipe::open(&key, record)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{Record, Time};
 
 use super::{Stored, VARIABLES_PATH};
-use crate::{Result, agents::errors, core::truncate};
+use crate::{Result, agents::errors, core::shown_slug};
 
 /// Id of the only mount of a session.
 pub const MOUNT_ID: &str = "files";
@@ -21,7 +21,7 @@ pub fn check_mount(id: &str) -> Result<()> {
     if id == MOUNT_ID {
         return Ok(());
     }
-    Err(errors::mount_not_found(truncate(id)))
+    Err(errors::mount_not_found(shown_slug(id)))
 }
 
 /// Checks a path: relative names, separated by single slashes.
@@ -35,8 +35,7 @@ pub(super) fn check_path(path: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    let path = truncate(path);
-    Err(errors::session_invalid(format!("path: `{path}` {problem}")))
+    Err(errors::session_invalid(format!("path: {problem}")))
 }
 
 /// Checks the files of a session as they would be after changes.

@@ -13,7 +13,7 @@ use crate::{
         Catalog, Release, SchemaFile, Snapshot, compressed::Compressed, errors,
         versions::described_version,
     },
-    core::{INSTALLATION_PROJECT, truncate},
+    core::{INSTALLATION_PROJECT, shown_slug},
 };
 
 /// Number of versions that are read from the store in one query.
@@ -127,7 +127,7 @@ pub(super) async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFi
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
     let stored = find(app, slug, version)
         .await?
-        .ok_or_else(|| errors::version_not_found(truncate(slug), described_version(version)))?;
+        .ok_or_else(|| errors::version_not_found(shown_slug(slug), described_version(version)))?;
     serde_json::from_str(&stored.body.manifest.json()?)
         .map_err(|cause| unreadable(&stored.body, &cause))
 }

@@ -7,6 +7,7 @@ mod numbers;
 mod problem;
 mod problem_search;
 mod reader;
+mod syntax;
 mod tree;
 
 use bumpalo::Bump;
@@ -29,9 +30,9 @@ pub(crate) use tree::{Members, Rules, Tree};
 /// Parses one JSON value strictly.
 ///
 /// # Errors
-/// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule of
-/// [`Rules::Strict`]. The text names the path to a value that breaks a rule, line and column.
-pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+/// The problem, if the bytes are not exactly one JSON value in UTF-8 or break a rule of [`Rules::Strict`].
+/// Its path leads to the value that breaks a rule.
+pub fn parse(bytes: &[u8]) -> Result<Value, Problem> {
     Tree::parse(bytes, &Bump::new(), Rules::Strict).map(|tree| tree.to_value())
 }
 
@@ -39,7 +40,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
 ///
 /// # Errors
 /// Returns an error as [`parse`] does, under [`Rules::Lenient`].
-pub(crate) fn parse_leniently(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+pub(crate) fn parse_leniently(bytes: &[u8]) -> Result<Value, Problem> {
     Tree::parse(bytes, &Bump::new(), Rules::Lenient).map(|tree| tree.to_value())
 }
 

@@ -18,7 +18,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(text: String) -> Self {
+    pub(super) fn new(text: String) -> Self {
         Self {
             path: String::new(),
             text,

@@ -22,7 +22,7 @@ const MAX_READS: usize = 40;
 pub fn all_problems(
     mut value: Value,
     document: &str,
-    read: impl Fn(Reader) -> Option<Problem>,
+    mut read: impl FnMut(Reader) -> Option<Problem>,
 ) -> Vec<String> {
     let mut lines = Vec::new();
     let mut named: HashSet<String> = HashSet::new();

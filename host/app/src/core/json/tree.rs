@@ -10,19 +10,21 @@
 //! Written by hand on `serde`: `serde_json` keeps the last of equal names, its own depth limit cannot be
 //! chosen, and no crate borrows values and checks these rules.
 //!
-//! The error for a broken rule or a number that no value can hold starts with the path to the value. It
-//! repeats no value.
+//! The problem of a broken rule, or of a number that no value can hold, has the path to the value. It repeats
+//! no value.
 
 use std::{
     collections::HashSet,
-    fmt::{self, Display, Write},
+    fmt::{self, Write},
     str,
 };
 
 use bumpalo::Bump;
 use jsonschema::json::Node;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Error, Number, Value};
+
+use super::problem::Problem;
 
 /// Maximum nesting depth of arrays and objects.
 pub const MAX_DEPTH: usize = 64;
@@ -72,11 +74,9 @@ impl<'a> Tree<'a> {
     /// Parses one JSON value.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule. The text
-    /// names line and column.
-    pub(crate) fn parse(bytes: &'a [u8], arena: &'a Bump, rules: Rules) -> Result<Self, Error> {
-        let text = str::from_utf8(bytes)
-            .map_err(|cause| Error::custom(format_args!("not UTF-8: {cause}")))?;
+    /// The problem, if the bytes are not exactly one JSON value in UTF-8 or break a rule.
+    pub(crate) fn parse(bytes: &'a [u8], arena: &'a Bump, rules: Rules) -> Result<Self, Problem> {
+        let text = str::from_utf8(bytes).map_err(|cause| Problem::of_charset(bytes, cause))?;
         let mut builder = Builder {
             arena,
             rules,
@@ -85,20 +85,17 @@ impl<'a> Tree<'a> {
             path: Vec::new(),
         };
         let mut from = serde_json::Deserializer::from_str(text);
-        let tree = Part {
+        let whole = Part {
             builder: &mut builder,
             depth_left: match rules {
                 Rules::Strict => MAX_DEPTH,
                 Rules::Lenient => usize::MAX,
             },
-        }
-        .deserialize(&mut from)
-        .map_err(|cause| match cause.to_string() {
-            text if text.starts_with(NUMBER_OUT_OF_RANGE) => builder.broken_rule(text),
-            _ => cause,
-        })?;
-        from.end()?;
-        Ok(tree)
+        };
+        whole
+            .deserialize(&mut from)
+            .and_then(|tree| from.end().map(|()| tree))
+            .map_err(|cause| builder.problem(&cause))
     }
 
     /// Returns the value as one that owns its parts.
@@ -223,13 +220,32 @@ enum Position<'a> {
 impl<'a> Builder<'a> {
     fn text<E: serde::de::Error>(&self, text: &str) -> Result<&'a str, E> {
         if self.rules == Rules::Strict && text.as_bytes().contains(&0) {
-            return Err(self.broken_rule("contains a NUL character"));
+            return Err(E::custom("contains a NUL character"));
         }
         Ok(self.arena.alloc_str(text))
     }
 
-    /// Returns the error for the value at the current path.
-    fn broken_rule<E: serde::de::Error>(&self, problem: impl Display) -> E {
+    /// Returns the problem of a document. A broken rule is one of the value at the current path.
+    fn problem(&self, cause: &Error) -> Problem {
+        let message = cause.to_string();
+        if message.starts_with(NUMBER_OUT_OF_RANGE) {
+            return Problem {
+                path: self.path_text(),
+                text: "the number is too large".to_owned(),
+            };
+        }
+        if !cause.is_data() {
+            return Problem::of_syntax(cause);
+        }
+        let position = format!(" at line {} column {}", cause.line(), cause.column());
+        Problem {
+            path: self.path_text(),
+            text: message.trim_end_matches(&*position).to_owned(),
+        }
+    }
+
+    /// Returns the start of the current path as text.
+    fn path_text(&self) -> String {
         let mut path = String::new();
         for position in &self.path {
             // Writing to a string cannot fail.
@@ -239,9 +255,7 @@ impl<'a> Builder<'a> {
                 Position::Member(name) => write!(path, ".{name}"),
             };
         }
-        let path: String = path.chars().take(MAX_PATH_CHARS).collect();
-        let separator = if path.is_empty() { "" } else { ": " };
-        E::custom(format_args!("{path}{separator}{problem}"))
+        path.chars().take(MAX_PATH_CHARS).collect()
     }
 
     /// Closes the array whose first element has this index.
@@ -256,7 +270,7 @@ impl<'a> Builder<'a> {
         if let Some(name) = repeated_name(&self.members[first..], &by_name) {
             if self.rules == Rules::Strict {
                 self.path.push(Position::Member(name));
-                return Err(self.broken_rule("is given twice"));
+                return Err(E::custom("is given twice"));
             }
             self.keep_last_of_names(first);
             by_name = sorted(&self.members[first..]);
@@ -308,10 +322,7 @@ impl<'a> Part<'_, 'a> {
     /// Returns the remaining depth inside of this value.
     fn depth_inside<E: serde::de::Error>(&self) -> Result<usize, E> {
         let depth = self.depth_left.checked_sub(1);
-        depth.ok_or_else(|| {
-            self.builder
-                .broken_rule(format_args!("nested deeper than {MAX_DEPTH}"))
-        })
+        depth.ok_or_else(|| E::custom(format_args!("is nested deeper than {MAX_DEPTH}")))
     }
 }
 

@@ -32,8 +32,8 @@ async fn parse<T: DeserializeOwned + Send + 'static>(
     let parsed: std::result::Result<T, String> = app
         .large_work
         .run(&caller.project.tenant, size, move || {
-            let value = json::parse(&arguments).map_err(|cause| cause.to_string())?;
-            json::read(value).map_err(|problem| problem.line("arguments"))
+            let parsed = json::parse(&arguments).and_then(json::read);
+            parsed.map_err(|problem| problem.line("arguments"))
         })
         .await?;
     parsed.map_err(|problem| errors::arguments_invalid(function, problem))

@@ -5,7 +5,7 @@ use serde_json::{Map, json};
 
 use super::*;
 
-fn parse(text: &str, rules: Rules) -> Result<Value, Error> {
+fn parse(text: &str, rules: Rules) -> Result<Value, Problem> {
     Tree::parse(text.as_bytes(), &Bump::new(), rules).map(|tree| tree.to_value())
 }
 
@@ -65,16 +65,13 @@ fn strict_rules_refuse_what_stores_cannot_keep() {
         (r#"{"a":1,"a":2}"#, "a: is given twice"),
         (r#"{"a":[{"b":1},{"b":1,"b":1}]}"#, "a[1].b: is given twice"),
         (r#"{"a":["\u0000"]}"#, "a[0]: contains a NUL"),
-        (r#"{"\u0000":1}"#, "NUL"),
-        (r#"{"a":[0,{"b":1E400}]}"#, "a[1].b: number out of range"),
-        ("1E400", "number out of range at line 1"),
-        ("{} x", "trailing"),
+        (r#"{"\u0000":1}"#, "body: contains a NUL"),
+        (r#"{"a":[0,{"b":1E400}]}"#, "a[1].b: the number is too large"),
+        ("1E400", "body: the number is too large"),
     ] {
-        let error = parse(text, Rules::Strict).unwrap_err().to_string();
-        assert!(error.contains(word), "{text}: {error}");
+        let line = parse(text, Rules::Strict).unwrap_err().line("body");
+        assert!(line.starts_with(word), "{text}: {line}");
     }
-    let not_utf8 = Tree::parse(b"\"\xff\"", &Bump::new(), Rules::Strict).unwrap_err();
-    assert!(not_utf8.to_string().contains("UTF-8"));
 }
 
 #[test]
@@ -85,7 +82,7 @@ fn last_of_equal_names_counts_in_results() {
             .collect();
         let text = format!(r#"{{"a":1,{others}"a":2}}"#);
         let error = parse(&text, Rules::Strict).unwrap_err();
-        assert!(error.to_string().starts_with("a: is given twice"));
+        assert_eq!(error.line("body"), "a: is given twice");
         let expected: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(parse(&text, Rules::Lenient).unwrap(), expected);
     }
