@@ -30,8 +30,7 @@ use crate::{
     catalog::ResolvedTool,
     core::{
         ids::{AccountId, random_text},
-        json,
-        shown_slug,
+        json, shown_slug,
         visible::visible,
     },
     runs::{self, Execution},

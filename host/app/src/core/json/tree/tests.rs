@@ -66,7 +66,10 @@ fn strict_rules_refuse_what_stores_cannot_keep() {
         (r#"{"a":[{"b":1},{"b":1,"b":1}]}"#, "a[1].b: is given twice"),
         (r#"{"a":["\u0000"]}"#, "a[0]: contains a NUL"),
         (r#"{"\u0000":1}"#, "body: contains a NUL"),
-        (r#"{"a":[0,{"b":1E400}]}"#, "a[1].b: the number is too large"),
+        (
+            r#"{"a":[0,{"b":1E400}]}"#,
+            "a[1].b: the number is too large",
+        ),
         ("1E400", "body: the number is too large"),
     ] {
         let line = parse(text, Rules::Strict).unwrap_err().line("body");
