@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Methods of an endpoint.
-pub(super) const METHODS: &str = "GET, POST, DELETE";
+pub(super) const ENDPOINT_METHODS: &str = "GET, POST, DELETE";
 /// Methods of an endpoint that offers no stream.
 pub(super) const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
 /// Explanation for a request with another method.

@@ -144,7 +144,7 @@ pub async fn session(
 
 /// Answers a request with a method that endpoints do not take.
 pub async fn wrong_method() -> Response {
-    headers::refuse_method(headers::METHODS)
+    headers::refuse_method(headers::ENDPOINT_METHODS)
 }
 
 /// Returns true if the version of the protocol has streams of `GET`.
