@@ -7,13 +7,12 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
-use crate::{Busy, Shares, keys::Keys};
+use crate::{Busy, Queue, Shares, keys::Keys};
 
 /// Issues permits to keys. Cloning is cheap. Each permit carries the state `S` of its key, which is
 /// kept for as long as the key has permits.
@@ -30,17 +29,6 @@ struct Holder<S> {
     /// Number of permits. It changes only while the gate is locked.
     held: AtomicU64,
     state: S,
-}
-
-/// Limits on callers that wait for a permit.
-#[derive(Debug, Clone, Copy)]
-pub struct Queue {
-    /// Maximum number of waiting callers.
-    pub all: usize,
-    /// Maximum number of waiting callers of one key.
-    pub per_key: usize,
-    /// Maximum time for which a caller waits.
-    pub wait: Duration,
 }
 
 struct Shared<K: Clone + Eq + Hash, S> {
@@ -65,11 +53,9 @@ struct Key<K: Clone + Eq + Hash, S> {
 
 impl<K: Clone + Eq + Hash, S> Key<K, S> {
     fn new(state: S) -> Self {
+        let held = AtomicU64::new(0);
         Self {
-            holder: Arc::new(Holder {
-                held: AtomicU64::new(0),
-                state,
-            }),
+            holder: Arc::new(Holder { held, state }),
             waiting: VecDeque::new(),
             next_ticket: 0,
         }
@@ -81,18 +67,6 @@ impl<K: Clone + Eq + Hash, S> Key<K, S> {
 
     fn is_idle(&self) -> bool {
         self.held() == 0 && self.waiting.is_empty()
-    }
-}
-
-impl Queue {
-    /// Limits the time alone. Each caller holds another limited resource.
-    #[must_use]
-    pub const fn time(wait: Duration) -> Self {
-        Self {
-            all: usize::MAX,
-            per_key: usize::MAX,
-            wait,
-        }
     }
 }
 
@@ -306,6 +280,8 @@ impl<K: Clone + Eq + Hash, S> Drop for QueueEntry<'_, K, S> {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the tasks of a test end with it")]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
     use tokio::task::yield_now;
 
