@@ -53,6 +53,8 @@ const MAX_MEDIA_TYPE_BYTES: usize = 128;
 pub(crate) struct CallContext<'s> {
     pub(crate) runtime: &'s Runtime,
     pub(crate) node: &'s Arc<Node>,
+    /// Empty reservation of the tenant.
+    pub(crate) memory: Reservation,
     pub(crate) clock: &'s Clock,
     pub(crate) quarantine: &'s Quarantine,
     pub(crate) session: Option<Arc<CassetteSession>>,
@@ -94,7 +96,7 @@ pub(crate) async fn run(
     let withhold = loaded.toolkit.verifies_webhooks;
     let prepared = prepare(&context, call, withhold, &permit, &observer, deadline);
     let (store, action, guest_context) = prepared;
-    let cpu_permits = permit.state.clone();
+    let cpu_permits = permit.state().clone();
     let guest = async move {
         let ended = run_guest(store, &loaded, action, guest_context, limits).await;
         // These are held until the store is dropped.
@@ -161,8 +163,8 @@ fn prepare(
     }
     let node = context.node;
     let meter = observer.meter.clone();
-    let guest_memory = node.memory.reserve(&call.tenant);
-    let created_memory = node.memory.reserve(&call.tenant);
+    let guest_memory = context.memory.empty();
+    let created_memory = context.memory.empty();
     let state = State {
         limiter: Limiter::new(guest_memory, limits.memory, meter.clone()),
         meter,
@@ -171,7 +173,7 @@ fn prepare(
         outgoing: LazyOutgoing::new(OutgoingParts {
             node: node.clone(),
             tenant: call.tenant,
-            cpu_permits: permit.state.clone(),
+            cpu_permits: permit.state().clone(),
             policy: call.policy,
             grant: call.grant,
             limits,

@@ -349,9 +349,9 @@ impl Sandbox {
     ) -> Result<Outcome<ProxyResponse>, Refusal> {
         let inner = &*self.inner;
         let permit = inner.scheduler.acquire(&request.tenant).await?;
-        inner.node.memory.check_start(&request.tenant)?;
-        let cpu_permits = &permit.state;
-        Ok(http::send_proxy_request(&inner.node, cpu_permits, request, on_cancel).await)
+        let memory = inner.node.memory.reserve_for_start(&request.tenant)?;
+        let cpu_permits = permit.state();
+        Ok(http::send_proxy_request(&inner.node, memory, cpu_permits, request, on_cancel).await)
     }
 
     async fn run(
@@ -367,10 +367,11 @@ impl Sandbox {
             return Err(Refusal::Quarantined);
         }
         let permit = inner.scheduler.acquire(&call.tenant).await?;
-        inner.node.memory.check_start(&call.tenant)?;
+        let memory = inner.node.memory.reserve_for_start(&call.tenant)?;
         let context = call::CallContext {
             runtime: &inner.runtime,
             node: &inner.node,
+            memory,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,
             session,
@@ -411,10 +412,10 @@ impl Sandbox {
         let inner = &*self.inner;
         let loaded = inner.programs.get(&inner.cache, program.module).await?;
         let permit = inner.scheduler.acquire(&program.tenant).await?;
-        inner.node.memory.check_start(&program.tenant)?;
+        let memory = inner.node.memory.reserve_for_start(&program.tenant)?;
         let context = program::ProgramContext {
             engine: &inner.programs.engine,
-            memory: &inner.node.memory,
+            memory,
             threads: &inner.node.threads,
             clock: &inner.settings.clock,
         };

@@ -1,7 +1,6 @@
 //! Counts of executions by toolkit, for the metrics of the operator.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use ahash::HashMap;
 use arc_swap::ArcSwap;
 use store::Durations;
 use strum::{IntoStaticStr, VariantArray};

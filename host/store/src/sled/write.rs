@@ -13,7 +13,7 @@ use super::{counters, envelope};
 use crate::values::Values;
 use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
 use ::sled::{Db, IVec};
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashSet};
 
 /// A well-formed batch, with everything that can be computed in advance.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl<'a> Round<'a> {
         Round {
             db,
             position: position.clone(),
-            writes: HashMap::new(),
+            writes: HashMap::default(),
             vacated: Vec::new(),
         }
     }
@@ -136,8 +136,8 @@ fn plan(round: &Round<'_>, batch: Prepared) -> Result<Changes, CommitError> {
         round,
         now: batch.now,
         changes: Changes::new(&round.position),
-        claimed: HashSet::new(),
-        counts: HashMap::new(),
+        claimed: HashSet::default(),
+        counts: HashMap::default(),
     };
     for (collection, write, values) in batch.writes {
         planner.write(collection, write, values)?;
