@@ -117,10 +117,10 @@ impl Sequence {
 
     /// Returns the next request id.
     #[must_use]
-    pub fn request(&self) -> String {
+    pub fn request(&self) -> Arc<str> {
         let mut text = *b"req_00000000000";
         write_number(&mut text[4..], self.0.fetch_add(1, Ordering::Relaxed));
-        ascii_text(&text).to_owned()
+        ascii_text(&text).into()
     }
 }
 
