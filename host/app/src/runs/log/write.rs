@@ -179,7 +179,7 @@ impl Writer {
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
         let sealed = self
             .vault
-            .seal_compressed(context, &kept.cassette, now)
+            .seal_compressed(context, &*kept.cassette, now)
             .await?;
         let stored = StoredCassette { sealed };
         let size = stored.sealed.size();
@@ -354,7 +354,7 @@ mod tests {
         let of = |size: &usize| {
             let (mut record, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
             record.size = *size;
-            Box::new(record)
+            record
         };
         let count = |sizes: &[usize]| group_length(&sizes.iter().map(of).collect::<Vec<_>>());
         assert_eq!(count(&[1; 8]), 8);
