@@ -89,10 +89,9 @@ impl Writer {
                 // The group is written in either case, on timeout or on the signal.
                 let _ = timeout(MAX_WRITE_DELAY, self.flush_signal.notify.notified()).await;
             }
-            while group.len() < MAX_GROUP_RECORDS
-                && let Ok(more) = self.receiver.try_recv()
-            {
-                group.push(more);
+            if !self.receiver.is_empty() {
+                let free = MAX_GROUP_RECORDS - group.len();
+                self.receiver.recv_many(&mut group, free).await;
             }
             self.flush_signal
                 .submitted
