@@ -11,6 +11,7 @@ use bytes::Bytes;
 use sandbox::{Outcome, RequestRecord, RunTrace, cassette::Cassette, kind};
 use scopeguard::ScopeGuard;
 use store::Time;
+use tokio::sync::oneshot;
 
 use super::{
     counts::{ExecutionEnd, HOST_TOOLS},
@@ -62,7 +63,8 @@ struct Open<'a> {
     span: Option<OpenSpan>,
     /// The observations of the sandbox, once something has run.
     observed: Option<Observed>,
-    cassette: Option<Cassette>,
+    /// The cassette, in a box, because few runs have one and it is large.
+    cassette: Option<Box<Cassette>>,
 }
 
 impl<'a> OpenRecord<'a> {
@@ -128,7 +130,7 @@ impl<'a> OpenRecord<'a> {
 
     /// Adds the cassette of the run.
     pub(super) fn set_cassette(&mut self, cassette: Option<Cassette>) {
-        self.0.cassette = cassette;
+        self.0.cassette = cassette.map(Box::new);
     }
 
     /// Closes the record with the result. Returns false if the settings require the call to wait for
@@ -138,15 +140,24 @@ impl<'a> OpenRecord<'a> {
             None => ExecutionEnd::Success,
             Some(_) => ExecutionEnd::Failed,
         };
-        let (slot, entry) = ScopeGuard::into_inner(self.0).end(end, data, error);
-        slot.submit(entry).await
+        match ScopeGuard::into_inner(self.0).end(end, data, error) {
+            Some(written) => written.await.is_ok(),
+            None => true,
+        }
     }
 }
 
 impl Open<'_> {
-    fn end(self, end: ExecutionEnd, data: Bytes, error: Option<String>) -> (Slot, Entry) {
+    /// Enters the record into the log. Returns a signal for its durability if the settings require
+    /// the call to wait for it.
+    fn end(
+        self: Box<Self>,
+        end: ExecutionEnd,
+        data: Bytes,
+        error: Option<String>,
+    ) -> Option<oneshot::Receiver<()>> {
         self.report(end);
-        let recorder = &self.app.log.recorder;
+        let log = &self.app.log;
         let cassette = self.cassette;
         let entry = Entry {
             id: self.id,
@@ -154,20 +165,19 @@ impl Open<'_> {
             started_at: self.start.time,
             ended_at: self.app.clock.now(),
             data,
-            cassette: cassette.and_then(|cassette| recorder.reserve(cassette, error.is_some())),
+            cassette: cassette.and_then(|kept| log.recorder.reserve(kept, error.is_some())),
             error,
             observed: self.observed.unwrap_or_default(),
             trace: self.span.map(|span| span.context.trace),
         };
-        (self.slot, entry)
+        log.enter(self.slot, entry)
     }
 
     fn cancel(self: Box<Self>) {
         if self.observed.is_some() {
             let cancelled = Presented::failure(kind::CANCELLED, CANCELLED_MESSAGE, None);
-            let (slot, entry) = self.end(ExecutionEnd::Cancelled, cancelled.kept, cancelled.error);
             // Nothing waits for the record.
-            drop(slot.enter(entry));
+            drop(self.end(ExecutionEnd::Cancelled, cancelled.kept, cancelled.error));
         }
     }
 
