@@ -236,7 +236,7 @@ impl Sandbox {
         &self,
         call: Call,
         most: usize,
-    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let component = self.load(&call.component).await?;
         self.call_or_cancel(component, call, Some(most), drop).await
     }
@@ -253,7 +253,7 @@ impl Sandbox {
         call: Call,
         max_cassette_bytes: Option<usize>,
         on_cancel: impl FnOnce(Outcome),
-    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let Some(max_bytes) = max_cassette_bytes else {
             let ended = self.run(component, call, None, None, on_cancel).await;
             return ended.map(|outcome| (outcome, None));
@@ -267,11 +267,11 @@ impl Sandbox {
         call: Call,
         max_bytes: usize,
         on_cancel: impl FnOnce(Outcome),
-    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let session = Arc::new(CassetteSession::record(max_bytes));
         let withhold = component.0.toolkit.verifies_webhooks;
         let (action, _) = WebhookSecrets::take(call.action.clone(), &call.policy, withhold);
-        let recording = Cassette::begin(&call, &action);
+        let recording = Box::new(Cassette::begin(&call, &action));
         let outcome = self
             .run(component, call, Some(session.clone()), None, on_cancel)
             .await?;

@@ -62,7 +62,7 @@ struct Open<'a> {
     span: Option<OpenSpan>,
     /// The observations of the sandbox, once something has run.
     observed: Option<Observed>,
-    cassette: Option<Cassette>,
+    cassette: Option<Box<Cassette>>,
 }
 
 impl<'a> OpenRecord<'a> {
@@ -127,7 +127,7 @@ impl<'a> OpenRecord<'a> {
     }
 
     /// Adds the cassette of the run.
-    pub(super) fn set_cassette(&mut self, cassette: Option<Cassette>) {
+    pub(super) fn set_cassette(&mut self, cassette: Option<Box<Cassette>>) {
         self.0.cassette = cassette;
     }
 

@@ -179,7 +179,7 @@ impl Writer {
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
         let sealed = self
             .vault
-            .seal_compressed(context, &kept.cassette, now)
+            .seal_compressed(context, &*kept.cassette, now)
             .await?;
         let stored = StoredCassette { sealed };
         let size = stored.sealed.size();
