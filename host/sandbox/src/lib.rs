@@ -216,7 +216,7 @@ impl Sandbox {
     /// Returns a [`Refusal`] if nothing ran. A call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
         let component = self.load(&call.component).await?;
-        self.run(component, call, None, None, drop).await
+        self.run(component, Box::new(call), None, None, drop).await
     }
 
     /// Loads a component, unless it is loaded already.
@@ -238,7 +238,8 @@ impl Sandbox {
         most: usize,
     ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let component = self.load(&call.component).await?;
-        self.call_or_cancel(component, call, Some(most), drop).await
+        self.call_or_cancel(component, Box::new(call), Some(most), drop)
+            .await
     }
 
     /// Runs one call like [`Self::call`], or like [`Self::record`] if a size is given. If the
@@ -250,7 +251,7 @@ impl Sandbox {
     pub async fn call_or_cancel(
         &self,
         component: Component,
-        call: Call,
+        call: Box<Call>,
         max_cassette_bytes: Option<usize>,
         on_cancel: impl FnOnce(Outcome),
     ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
@@ -264,7 +265,7 @@ impl Sandbox {
     async fn record_or_cancel(
         &self,
         component: Component,
-        call: Call,
+        call: Box<Call>,
         max_bytes: usize,
         on_cancel: impl FnOnce(Outcome),
     ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
@@ -328,7 +329,7 @@ impl Sandbox {
         let component = self.load(&call.component).await?;
         self.run(
             component,
-            call,
+            Box::new(call),
             Some(Arc::new(CassetteSession::replay(cassette))),
             Some(cassette.remaining_ms),
             drop,
@@ -357,7 +358,7 @@ impl Sandbox {
     async fn run(
         &self,
         Component(loaded): Component,
-        call: Call,
+        call: Box<Call>,
         session: Option<Arc<CassetteSession>>,
         remaining_ms: Option<u64>,
         on_cancel: impl FnOnce(Outcome),
