@@ -23,7 +23,7 @@ use crate::{
         ids::LogId,
         trace::{OpenSpan, SpanContext, SpanKind, Work},
     },
-    projects::quotas::Kind,
+    projects::{Project, quotas::Kind},
     runs::errors,
 };
 
@@ -52,6 +52,19 @@ impl Start {
     }
 }
 
+/// Reserves the slot for the record of a run. Waits while the buffer of the log is full. Fails if the
+/// project has written too much into the log in a day.
+pub(super) async fn reserve_slot(app: &App, project: &Project) -> Result<Slot> {
+    let (owner, now) = (project.id.as_str(), app.clock.now());
+    if app
+        .quotas
+        .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
+    {
+        return Err(errors::log_full());
+    }
+    app.log.reserve().await
+}
+
 struct Open<'a> {
     app: &'a App,
     slot: Slot,
@@ -66,18 +79,9 @@ struct Open<'a> {
 }
 
 impl<'a> OpenRecord<'a> {
-    /// Opens the record of a run. Waits while the buffer of the log is full. Fails if the project has written
-    /// too much into the log in a day.
-    pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
-        let (owner, now) = (subject.project.id.as_str(), app.clock.now());
-        if app
-            .quotas
-            .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
-        {
-            return Err(errors::log_full());
-        }
-        let slot = app.log.reserve().await?;
-        Ok(Self::at(app, slot, subject, Start::now(&app.clock)))
+    /// Opens the record of a run that starts now.
+    pub(super) fn open(app: &'a App, slot: Slot, subject: Subject) -> Self {
+        Self::at(app, slot, subject, Start::now(&app.clock))
     }
 
     /// Opens the record of a call that started earlier.
