@@ -112,14 +112,22 @@ pub(crate) async fn run(
     });
     let ended = scheduler::run(Box::pin(guest), meter, &node.threads, cpu_permits, deadline).await;
     let (observer, initial_state) = ScopeGuard::into_inner(running);
-    let failed = |failure| (Err(failure), Vec::new(), None, initial_state);
-    let (output, files, memory, state) = match ended {
+    let failed = |failure| Outcome {
+        state: initial_state,
+        ..observer.outcome(Err(failure))
+    };
+    let mut outcome = match ended {
         Ok(GuestEnd::Returned {
             output,
             files,
             memory,
             state,
-        }) => (Ok(output), files, memory, state),
+        }) => Outcome {
+            files,
+            memory,
+            state,
+            ..observer.outcome(Ok(output))
+        },
         Ok(GuestEnd::Failed(failure)) => failed(failure),
         Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy(Capacity::Calls)),
         Err(stopped) => {
@@ -131,17 +139,10 @@ pub(crate) async fn run(
         }
     };
     let session = context.session;
-    let difference = session.and_then(|session| session.take_difference());
-    let output = match difference {
-        Some(how) => Err(failure::replay_difference(how)),
-        None => output,
-    };
-    Ok(Outcome {
-        files,
-        memory,
-        state,
-        ..observer.outcome(output)
-    })
+    if let Some(how) = session.and_then(|session| session.take_difference()) {
+        outcome.output = Err(failure::replay_difference(how));
+    }
+    Ok(outcome)
 }
 
 /// Creates the store of a call, whose limits are at most the ceiling. Returns it with the action
