@@ -21,7 +21,7 @@ pub enum Input {
     /// The arguments, a JSON object as received.
     Arguments(Bytes),
     /// A prompt that a language model turns into arguments.
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
 }
 
 /// Arguments that match the schema of a tool.
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
 /// Input whose arguments are valid. A prompt is still to become arguments.
 pub(super) enum CheckedInput {
     Arguments(Arguments),
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
 }
 
 /// Checks the arguments of a call that does not run yet. Fails if the call would fail because of them.

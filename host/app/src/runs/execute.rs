@@ -41,7 +41,7 @@ pub struct ToolCall {
     /// The connected account to use, or `None` for the user's newest one.
     pub account: Option<AccountId>,
     /// A credential sent with the request.
-    pub custom: Option<CustomCredential>,
+    pub custom: Option<Box<CustomCredential>>,
     /// The tool router session in which the tool runs.
     pub session: Option<SessionId>,
     /// The input of the tool.

@@ -46,7 +46,7 @@ pub struct Proxy {
     /// The connected account whose credential is used.
     pub account: Option<AccountId>,
     /// A complete credential sent with the request.
-    pub custom: Option<CustomCredential>,
+    pub custom: Option<Box<CustomCredential>>,
     /// The path below the account's base URL, or an absolute URL.
     pub endpoint: String,
     /// The HTTP method, in upper case.
