@@ -24,7 +24,7 @@ use crate::{
         ids::LogId,
         trace::{OpenSpan, SpanContext, SpanKind, Work},
     },
-    projects::quotas::Kind,
+    projects::{Project, quotas::Kind},
     runs::errors,
 };
 
@@ -53,6 +53,19 @@ impl Start {
     }
 }
 
+/// Reserves the slot for the record of a run. Waits while the buffer of the log is full. Fails if the
+/// project has written too much into the log in a day.
+pub(super) async fn reserve_slot(app: &App, project: &Project) -> Result<Slot> {
+    let (owner, now) = (project.id.as_str(), app.clock.now());
+    if app
+        .quotas
+        .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
+    {
+        return Err(errors::log_full());
+    }
+    app.log.reserve().await
+}
+
 struct Open<'a> {
     app: &'a App,
     slot: Slot,
@@ -68,18 +81,9 @@ struct Open<'a> {
 }
 
 impl<'a> OpenRecord<'a> {
-    /// Opens the record of a run. Waits while the buffer of the log is full. Fails if the project has written
-    /// too much into the log in a day.
-    pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
-        let (owner, now) = (subject.project.id.as_str(), app.clock.now());
-        if app
-            .quotas
-            .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
-        {
-            return Err(errors::log_full());
-        }
-        let slot = app.log.reserve().await?;
-        Ok(Self::at(app, slot, subject, Start::now(&app.clock)))
+    /// Opens the record of a run that starts now.
+    pub(super) fn open(app: &'a App, slot: Slot, subject: Subject) -> Self {
+        Self::at(app, slot, subject, Start::now(&app.clock))
     }
 
     /// Opens the record of a call that started earlier.
@@ -129,8 +133,8 @@ impl<'a> OpenRecord<'a> {
     }
 
     /// Adds the cassette of the run.
-    pub(super) fn set_cassette(&mut self, cassette: Option<Cassette>) {
-        self.0.cassette = cassette.map(Box::new);
+    pub(super) fn set_cassette(&mut self, cassette: Option<Box<Cassette>>) {
+        self.0.cassette = cassette;
     }
 
     /// Closes the record with the result. Returns false if the settings require the call to wait for

@@ -39,11 +39,11 @@ pub(crate) async fn send_proxy_request(
     on_cancel: impl FnOnce(Outcome<ProxyResponse>),
 ) -> Outcome<ProxyResponse> {
     let limits = request.limits.clamped();
-    let running = scopeguard::guard(Observer::new(Instant::now(), limits), |observer| {
+    let running = scopeguard::guard(Observer::new(Instant::now(), &limits), |observer| {
         on_cancel(observer.outcome(Err(failure::cancelled())));
     });
     let (body, body_file) = body_as_file(request.body);
-    let files = Files::new(body_file, None, memory, limits);
+    let files = Files::new(body_file, None, memory, &limits);
     let parts = OutgoingParts {
         node: node.clone(),
         tenant: request.tenant,
