@@ -18,6 +18,7 @@ use std::{
 
 use app::core::shares::TaskOwner;
 use axum::{Router, body::Body};
+use futures::FutureExt;
 use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -138,11 +139,9 @@ async fn serve_connection(
     let stream = Paced::new(stream, &connection.server, counts.clone());
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let open = counts.begin();
-        let answer = answer(connection.clone(), request.map(Body::new));
-        async move {
-            let response = answer.await.map(|body| CountedBody::new(body, open));
-            Ok::<_, Infallible>(response)
-        }
+        let answered = answer(connection.clone(), request.map(Body::new));
+        answered
+            .map(|response| Ok::<_, Infallible>(response.map(|body| CountedBody::new(body, open))))
     });
     // The stream itself limits the time of a head: hyper would make a timer for each request.
     let served = http1::Builder::new()

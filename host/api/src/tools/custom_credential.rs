@@ -47,7 +47,7 @@ pub(crate) struct ConnectionData {
 
 impl AuthParameters {
     /// Returns the credential, or `None` if nothing is given.
-    fn credential(self) -> ApiResult<Option<CustomCredential>> {
+    fn credential(self) -> ApiResult<Option<Box<CustomCredential>>> {
         let parameters = self.parameters.unwrap_or_default();
         let body = self.body.unwrap_or_default();
         if parameters.len().max(body.len()) > MAX_CREDENTIAL_PARTS {
@@ -64,7 +64,7 @@ impl AuthParameters {
             return Ok(None);
         }
         let credential = CustomCredential::from_parts(parameters, body, self.base_url)?;
-        Ok(Some(credential))
+        Ok(Some(Box::new(credential)))
     }
 }
 
@@ -94,13 +94,13 @@ impl TryFrom<AuthParameter> for CustomParameter {
 pub(super) fn custom_credential(
     parameters: Option<AuthParameters>,
     data: Option<ConnectionData>,
-) -> ApiResult<Option<CustomCredential>> {
+) -> ApiResult<Option<Box<CustomCredential>>> {
     match (data, parameters) {
-        (Some(data), _) => Ok(Some(CustomCredential::Connection {
+        (Some(data), _) => Ok(Some(Box::new(CustomCredential::Connection {
             scheme: data.auth_scheme,
             toolkit: data.toolkit_slug,
             values: data.val.unwrap_or_default(),
-        })),
+        }))),
         (None, Some(parameters)) => parameters.credential(),
         (None, None) => Ok(None),
     }
