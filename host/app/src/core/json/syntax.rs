@@ -52,7 +52,9 @@ impl Problem {
     #[must_use]
     pub fn of_syntax(cause: &Error) -> Self {
         let message = cause.to_string();
-        let known = SYNTAX_REASONS.iter().find(|(start, _)| message.starts_with(start));
+        let known = SYNTAX_REASONS
+            .iter()
+            .find(|(start, _)| message.starts_with(start));
         let reason = known.map_or(OTHER_REASON, |(_, reason)| reason);
         Self::not_json(cause.line(), cause.column(), reason)
     }
