@@ -96,10 +96,15 @@ async fn operator_word_can_change_without_data_loss() {
 }
 
 #[tokio::test]
-async fn errors_name_meta_tools_by_operator_word() {
+async fn errors_name_members_and_meta_tools_by_operator_word() {
     let host = Setup::new().with("operator_word", "acme").start().await;
     let project = host.as_project();
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let experimental = |member: &str| json!({ "user_id": "amy", "experimental": { member: true } });
+    let misspelled = experimental("restrict_egres_to_acme");
+    let refused = project.post(SESSION_PATH, &misspelled).await.expect(400);
+    let suggestion = "`experimental.restrict_egress_to_acme`";
+    assert!(refused.text.contains(suggestion), "{}", refused.text);
+    let session = create(&project, experimental("restrict_egress_to_acme")).await;
     let search = json!({ "slug": "ACME_SEARCH_TOOLS", "arguments": {} });
     let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     let refused = project.post(&meta, &search).await.expect(400);
