@@ -7,7 +7,7 @@
 //! except for variables that replace arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
-//! `load.rs` reads the values, `sources.rs` remembers the origin of each, and `print.rs` formats
+//! `load.rs` reads the values, `types.rs` as the types of their settings, `sources.rs` remembers the origin of each, and `print.rs` formats
 //! help, tables and TOML from the descriptions.
 
 mod connections;
