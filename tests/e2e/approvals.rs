@@ -471,7 +471,7 @@ async fn only_execute_asks_for_approval() {
         let result = run_in_parallel(&project, &session, &call).await;
         assert_eq!(result["response"], Value::Null, "{config}");
         let error = result["error"].as_str().unwrap();
-        assert!(error.contains("approved"), "{error}");
+        assert!(error.contains("operation `execute`"), "{error}");
         let proxy = json!({ "toolkit_slug": toolkit, "endpoint": "/x", "method": "GET" });
         let path = format!("{SESSION_PATH}/{session}/proxy_execute");
         let refused = project.post(&path, &proxy).await.expect(403);

@@ -96,10 +96,15 @@ async fn operator_word_can_change_without_data_loss() {
 }
 
 #[tokio::test]
-async fn errors_name_meta_tools_by_operator_word() {
+async fn errors_name_members_and_meta_tools_by_operator_word() {
     let host = Setup::new().with("operator_word", "acme").start().await;
     let project = host.as_project();
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let experimental = |member: &str| json!({ "user_id": "amy", "experimental": { member: true } });
+    let misspelled = experimental("restrict_egres_to_acme");
+    let refused = project.post(SESSION_PATH, &misspelled).await.expect(400);
+    let suggestion = "`experimental.restrict_egress_to_acme`";
+    assert!(refused.text.contains(suggestion), "{}", refused.text);
+    let session = create(&project, experimental("restrict_egress_to_acme")).await;
     let search = json!({ "slug": "ACME_SEARCH_TOOLS", "arguments": {} });
     let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     let refused = project.post(&meta, &search).await.expect(400);
@@ -108,12 +113,22 @@ async fn errors_name_meta_tools_by_operator_word() {
         "{}",
         refused.text
     );
-    let nested = json!({ "tool_slug": "SERVICE_SEARCH_TOOLS", "arguments": {} });
-    let arguments = json!({ "tools": [nested], "sync_response_to_workbench": false });
+    let other_word = "not with `SERVICE_`; send ACME_SEARCH_TOOLS";
+    let default = json!({ "slug": "SERVICE_SEARCH_TOOLS", "arguments": {} });
+    let refused = project.post(&meta, &default).await.expect(404);
+    assert!(refused.text.contains(other_word), "{}", refused.text);
+    let reasons = [
+        ("SERVICE_SEARCH_TOOLS", other_word),
+        ("ACME_SEARCH_TOOLS", "ACME_SEARCH_TOOLS is a meta tool"),
+    ];
+    let calls = reasons.map(|(slug, _)| json!({ "tool_slug": slug, "arguments": {} }));
+    let arguments = json!({ "tools": calls, "sync_response_to_workbench": false });
     let several = json!({ "slug": "ACME_MULTI_EXECUTE_TOOL", "arguments": arguments });
     let done = project.post(&meta, &several).await.expect(200);
-    let reason = done["data"]["results"][0]["error"].as_str().unwrap();
-    assert!(reason.contains("ACME_SEARCH_TOOLS"), "{reason}");
+    for (index, (_, reason)) in reasons.into_iter().enumerate() {
+        let error = done["data"]["results"][index]["error"].as_str().unwrap();
+        assert!(error.contains(reason), "{error}");
+    }
 }
 
 #[tokio::test]

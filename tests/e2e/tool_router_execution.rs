@@ -232,6 +232,10 @@ async fn switched_off_meta_tools_are_refused() {
         .post(&meta, &json!({ "slug": "SERVICE_NONESUCH" }))
         .await;
     assert_eq!(unknown.expect(404)["error"]["slug"], "Tool_ToolNotFound");
+    let similar = json!({ "tool_slug": "SERVICE_SERCH_TOOLS" });
+    let similar = execute(&project, &session, similar).await.expect(404);
+    let question = "did you mean the meta tool `SERVICE_SEARCH_TOOLS`?";
+    assert!(similar.text.contains(question), "{}", similar.text);
     for slug in [given::shared_echo().await, "RECIPE_A"] {
         let other = project.post(&meta, &json!({ "slug": slug })).await;
         let problems = other.expect(400).problems();

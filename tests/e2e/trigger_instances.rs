@@ -139,6 +139,21 @@ async fn upsert_accepts_older_spellings_of_members() {
 }
 
 #[tokio::test]
+async fn toolkit_without_credentials_names_its_account() {
+    let host = Host::shared().await;
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let trigger = given::trigger(&toolkit, "POSTED");
+    manifest["triggers"] = json!([trigger]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let path = format!("/trigger_instances/{}/upsert", text(&trigger["slug"]));
+    let project = host.new_project().await;
+    let refused = project.post(&path, &json!({ "user_id": "amy" })).await;
+    let refused = refused.expect(404);
+    assert!(refused.text.contains("`NO_AUTH`"), "{}", refused.text);
+}
+
+#[tokio::test]
 async fn upsert_without_account_uses_the_users_newest() {
     let given = Given::new(Host::shared().await).await;
     let newest = given.project.connect_with_key(&given.toolkit, "amy").await;

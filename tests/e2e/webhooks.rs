@@ -305,7 +305,10 @@ async fn refused_loopback_url_names_its_setting() {
         "http://[::1]/",
     ] {
         let message = refusal(url).await;
-        assert!(message.contains("`net.allow`"), "{url}: {message}");
+        assert!(
+            message.contains("`net.allow`, for example `127.0.0.0/8`"),
+            "{url}: {message}"
+        );
     }
     let message = refusal("http://hooks.example.com/").await;
     assert!(!message.contains("loopback"), "{message}");

@@ -15,6 +15,8 @@ use axum::{
     response::Response,
 };
 
+use crate::Branding;
+
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
@@ -33,6 +35,8 @@ pub struct Warnings {
 #[derive(Debug, Clone)]
 pub(crate) struct Warning {
     text: String,
+    /// The nearest known name as the end of the text; empty if no known name is similar.
+    suggestion: String,
     /// True if the name is similar to a permitted one, or to a restriction of sessions.
     pub(super) may_restrict: bool,
 }
@@ -40,13 +44,13 @@ pub(crate) struct Warning {
 impl Warning {
     /// Returns the reason why the name is refused instead of ignored.
     pub(super) fn refusal(&self) -> String {
-        self.text.replace(" is ignored", " is not allowed")
+        self.to_string().replace(" is ignored", " is not allowed")
     }
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text)
+        write!(formatter, "{}{}", self.text, self.suggestion)
     }
 }
 
@@ -75,6 +79,13 @@ impl Warnings {
         }
     }
 
+    /// Spells the suggested names with the word of an installation.
+    pub(super) fn rename_suggestions(&mut self, branding: &Branding) {
+        for warning in &mut self.named {
+            warning.suggestion = branding.rename(&warning.suggestion).into_owned();
+        }
+    }
+
     /// Adds the warnings of a part of the request.
     pub fn extend(&mut self, other: Self) {
         for warning in other.named {
@@ -94,7 +105,7 @@ impl Warnings {
     pub(crate) fn write(&mut self, response: &mut Response) {
         let Self { named, unnamed } = std::mem::take(self);
         let more = (unnamed > 0).then(|| format!("and {unnamed} more unknown names are ignored"));
-        for text in named.into_iter().map(|warning| warning.text).chain(more) {
+        for text in named.iter().map(Warning::to_string).chain(more) {
             if let Ok(value) = HeaderValue::try_from(text) {
                 response.headers_mut().append(WARNING_HEADER, value);
             }
@@ -117,6 +128,7 @@ fn argument_warning(name: &str) -> Warning {
     let shown = shown_name(name);
     Warning {
         text: format!("the schema of the tool does not describe the argument `{shown}`"),
+        suggestion: String::new(),
         may_restrict: false,
     }
 }
@@ -128,14 +140,14 @@ fn warning(
     known: impl Iterator<Item = impl AsRef<str>>,
 ) -> Warning {
     let shown = shown_name(name);
-    let mut text = format!("unknown {kind} `{place}{shown}` is ignored");
     let nearest = nearest(name, known);
-    if let Some(nearest) = &nearest {
-        let nearest = nearest.as_ref();
-        text.push_str(&format!("; the nearest known name is `{place}{nearest}`"));
-    }
+    let suggestion = nearest.as_ref().map_or_else(String::new, |similar| {
+        let similar = similar.as_ref();
+        format!("; the nearest known name is `{place}{similar}`")
+    });
     Warning {
-        text,
+        text: format!("unknown {kind} `{place}{shown}` is ignored"),
+        suggestion,
         may_restrict: nearest.is_some() || resembles_session_restriction(name),
     }
 }

@@ -342,6 +342,9 @@ impl Endpoint {
             if agents::is_permitted(&catalog, config, name) {
                 return errors::mcp_tool_not_listed(truncate(name));
             }
+            if let Some(error) = meta::other_word_error(self.app(), name) {
+                return error;
+            }
             let meta_names = MetaTool::in_force(config)
                 .map(|tool| tools::meta_name(tool, &self.server.branding));
             let preloaded_names = agents::preloaded(&catalog, config)

@@ -157,14 +157,7 @@ pub(super) fn untrusted(execution: Execution, source: Source) -> Outcome {
 
 /// Returns a refusal as a failed call, with the suggested fix.
 pub(super) fn refused(cause: &Error) -> Outcome {
-    if cause.info().class == app::Class::Internal {
-        tracing::error!(%cause, "a call of a tool failed");
-        return Outcome::Own(Err("internal error".to_owned()));
-    }
-    let problems = cause.problems().iter().skip(1);
-    let problems: String = problems.map(|line| format!("\n{line}")).collect();
-    let message = format!("{cause}{problems}\n{}", cause.info().hint);
-    Outcome::Own(Err(rename_slugs(&message).into_owned()))
+    Outcome::Own(Err(rename_slugs(&cause.full_text()).into_owned()))
 }
 
 /// An outcome as MCP clients see it.

@@ -204,7 +204,7 @@ impl fmt::Display for Refused {
             Self::Host => f.write_str("the URL has no host, or a host that ends in a dot"),
             Self::UserInfo => f.write_str("the URL contains a user name or password"),
             Self::Literal(_) | Self::Resolved(_) => f.write_str(
-                "the address is not public; the operator can allow private ranges with the setting `net.allow`",
+                "the address is not public; the operator can allow private ranges with the setting `net.allow`, for example `127.0.0.0/8`",
             ),
         }
     }

@@ -7,7 +7,7 @@
 //! except for variables that replace arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
-//! `load.rs` reads the values, `sources.rs` remembers the origin of each, and `print.rs` formats
+//! `load.rs` reads the values, `types.rs` as the types of their settings, `sources.rs` remembers the origin of each, and `print.rs` formats
 //! help, tables and TOML from the descriptions.
 
 mod connections;
@@ -37,6 +37,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod triggers;
+mod types;
 mod values;
 mod webhooks;
 mod workbench;
@@ -85,7 +86,7 @@ use self::{
     sessions::Sessions,
     setting::{Group, settings},
     sink::Sink,
-    sources::Problem,
+    sources::Problems,
     telemetry::Telemetry,
     triggers::Triggers,
     values::Secret,
@@ -208,17 +209,17 @@ impl Config {
     }
 
     /// Checks rules that are not the range of one number.
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self, problems: &mut Problems) {
         let word = &self.operator_word;
-        Problem::unless(
+        problems.unless(
             (1..=32).contains(&word.len())
                 && word
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
             "operator_word",
             format!("is `{word}`: it must be 1 to 32 lower-case letters and digits"),
-        )?;
-        Problem::unless(
+        );
+        problems.unless(
             self.public_url.as_ref().is_none_or(|url| {
                 matches!(url.scheme(), "http" | "https")
                     && url.query().is_none()
@@ -226,49 +227,48 @@ impl Config {
             }),
             "public_url",
             "must be an `http` or `https` URL without a query and a fragment",
-        )?;
+        );
         let addresses = [
             ("listen", Some(&self.listen)),
             ("metrics.listen", self.metrics.listen.as_ref()),
         ];
         for (name, address) in addresses {
-            Problem::unless(
+            problems.unless(
                 address.is_none_or(|address| has_port(address)),
                 name,
                 "must be an address and a port, for example `127.0.0.1:8080`",
-            )?;
+            );
         }
-        self.check_store()?;
-        self.llm.check()?;
-        self.telemetry.check()?;
-        self.check_oauth_apps()?;
-        self.check_net()?;
-        Problem::of("webhooks.retry_delays_s", self.retry_delays())?;
-        Problem::of("sink.url", self.sink_url())?;
-        Problem::of("blobs", self.bucket())?;
-        Problem::of("publish.trusted_keys", self.trusted_keys())?;
-        Problem::of("log", self.log_filter(""))?;
-        Ok(())
+        self.check_store(problems);
+        self.llm.check(problems);
+        self.telemetry.check(problems);
+        self.check_oauth_apps(problems);
+        self.check_net(problems);
+        problems.of("webhooks.retry_delays_s", self.retry_delays());
+        problems.of("sink.url", self.sink_url());
+        problems.of("blobs", self.bucket());
+        problems.of("publish.trusted_keys", self.trusted_keys());
+        problems.of("log", self.log_filter(""));
     }
 
-    fn check_store(&self) -> Result<(), Problem> {
-        Problem::unless(
+    fn check_store(&self, problems: &mut Problems) {
+        problems.unless(
             self.database().is_none_or(|address| {
                 let schemes = ["postgres://", "postgresql://"];
                 schemes.iter().any(|scheme| address.starts_with(scheme))
             }),
             "store",
             "must be `postgres://user:password@host/database`; without it records lie in the data directory",
-        )?;
+        );
         let key = absolute(&self.key_file());
-        Problem::unless(
+        problems.unless(
             !key.starts_with(absolute(&self.data)),
             "key_file",
             format!(
                 "is {}, inside the data directory; a thief of one would have both: set `key_file` elsewhere",
                 key.display()
             ),
-        )
+        );
     }
 
     /// Returns the address of the database; `None` if records are in the data directory. The

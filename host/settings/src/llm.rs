@@ -9,7 +9,7 @@ use url::Url;
 use super::{
     Config, Sandbox,
     setting::settings,
-    sources::Problem,
+    sources::Problems,
     values::{List, Secret},
 };
 
@@ -43,34 +43,33 @@ settings! {
 }
 
 impl Llm {
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check(&self, problems: &mut Problems) {
         let (given, missing) = match self.base_url {
             Some(_) => ("llm.base_url", "llm.model"),
             None => ("llm.model", "llm.base_url"),
         };
-        Problem::unless(
+        problems.unless(
             self.base_url.is_some() == self.model.is_some(),
             given,
             format!("is set without `{missing}`: set both or neither"),
-        )?;
-        Problem::unless(
+        );
+        problems.unless(
             self.base_url.as_ref().is_none_or(|url| {
                 matches!(url.scheme(), "http" | "https") && url.query().is_none()
             }),
             "llm.base_url",
             "must be an http address without a query",
-        )?;
+        );
         for name in self.headers.iter() {
             let header = name.parse::<net::header::HeaderName>();
-            Problem::unless(
+            problems.unless(
                 header.is_ok_and(|name| !RESERVED_HEADERS.contains(&name.as_str())),
                 "llm.headers",
                 format!(
                     "contains `{name}`, which is not the name of a header that a caller may set"
                 ),
-            )?;
+            );
         }
-        Ok(())
     }
 }
 

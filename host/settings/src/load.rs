@@ -7,13 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use config::{ConfigError, Environment, File, FileFormat, Source as _};
 
 use super::{
     Config, Flags, Setting, all, s3,
-    sources::{Problem, SettingsFile, Sources},
-    value_at,
+    sources::{Problems, SettingsFile, Sources},
+    types, value_at,
 };
 
 /// Settings file of the working directory.
@@ -47,7 +47,7 @@ pub struct Loaded {
 /// Reads the settings.
 ///
 /// # Errors
-/// If the named file cannot be read, a key is unknown, or a value is not valid for its key.
+/// If the named file cannot be read, or with every key that is unknown or has a value that is not valid.
 pub fn load(flags: &Flags) -> Result<Loaded> {
     #[expect(
         clippy::disallowed_methods,
@@ -107,8 +107,8 @@ pub(super) fn read(
 
     sources.add_environment(&variables);
     let settings = all();
-    let known = sources.check_known(&settings);
-    known.map_err(|problem| sources.blame(problem))?;
+    let mut problems = Problems::default();
+    sources.check_known(&settings, &mut problems);
     for (key, name) in s3::AWS_VARIABLES {
         let value = variables.get(name).filter(|value| !value.is_empty());
         if let Some(value) = value.filter(|_| !sources.contains(key)) {
@@ -116,17 +116,15 @@ pub(super) fn read(
             sources.set_variable(key, name);
         }
     }
-    let mut config: Config = builder
-        .add_source(environment)
-        .build()
-        .and_then(config::Config::try_deserialize)
-        .map_err(|cause| sources.explain(cause, &settings))?;
-    check_ranges(&config, &settings).map_err(|problem| sources.blame(problem))?;
+    let built = builder.add_source(environment).build();
+    let values = built.context("read the settings")?.cache;
+    let mut config = types::read(values, &settings, &mut problems)?;
+    check_ranges(&config, &settings, &mut problems)?;
     for (key, flag) in flags.apply(&mut config) {
         sources.set_flag(key, flag);
     }
-    let checked = config.check();
-    checked.map_err(|problem| sources.blame(problem))?;
+    config.check(&mut problems);
+    sources.refuse(&problems)?;
     let no_color = variables.get("NO_COLOR");
     Ok(Loaded {
         warnings: sources.warnings(),
@@ -137,13 +135,13 @@ pub(super) fn read(
 }
 
 /// Checks every number against the range of its setting.
-fn check_ranges(config: &Config, settings: &[Setting]) -> Result<(), Problem> {
-    let values = serde_json::to_value(config).map_err(|cause| Problem::new("", cause))?;
+fn check_ranges(config: &Config, settings: &[Setting], problems: &mut Problems) -> Result<()> {
+    let values = serde_json::to_value(config)?;
     for setting in settings {
         let number = value_at(&values, &setting.key).as_u64();
         if let (Some(range), Some(number)) = (setting.range, number) {
             let text = format!("is {number}: it must be {range}");
-            Problem::unless(range.contains(number), &setting.key, text)?;
+            problems.unless(range.contains(number), &setting.key, text);
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use net::ipnet::IpNet;
 
-use super::{Config, setting::settings, sources::Problem, values::List};
+use super::{Config, setting::settings, sources::Problems, values::List};
 
 settings! {
     /// Outgoing requests, and the proxies in front of the server.
@@ -75,11 +75,10 @@ impl Config {
         rewrite.collect()
     }
 
-    pub(super) fn check_net(&self) -> Result<(), Problem> {
-        Problem::of("net.trusted_proxies", self.trusted_proxies())?;
-        Problem::of("net.allow", ranges("net.allow", &self.net.allow))?;
-        Problem::of("net.rewrite", self.rewrites())?;
-        Ok(())
+    pub(super) fn check_net(&self, problems: &mut Problems) {
+        problems.of("net.trusted_proxies", self.trusted_proxies());
+        problems.of("net.allow", ranges("net.allow", &self.net.allow));
+        problems.of("net.rewrite", self.rewrites());
     }
 }
 
@@ -88,9 +87,9 @@ fn ranges(key: &str, list: &[String]) -> Result<Vec<IpNet>> {
     list.iter()
         .map(|text| {
             let address = text.parse::<IpAddr>().map(IpNet::from);
-            address
-                .or_else(|_| text.parse())
-                .with_context(|| format!("`{key}`: `{text}` is not an address range"))
+            address.or_else(|_| text.parse()).with_context(|| {
+                format!("`{key}`: `{text}` is not an address range, such as `127.0.0.0/8`")
+            })
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use app::accounts::oauth_apps::NewOauthApp;
 use super::{
     Config,
     setting::settings,
-    sources::Problem,
+    sources::Problems,
     values::{List, Secret},
 };
 
@@ -23,15 +23,14 @@ settings! {
 }
 
 impl Config {
-    pub(super) fn check_oauth_apps(&self) -> Result<(), Problem> {
+    pub(super) fn check_oauth_apps(&self, problems: &mut Problems) {
         for (slug, app) in &self.oauth_apps {
-            Problem::unless(
+            problems.unless(
                 !app.client_id.is_empty(),
                 &format!("oauth_apps.{slug}.client_id"),
                 "is missing: set the id that the provider issued",
-            )?;
+            );
         }
-        Ok(())
     }
 
     /// Returns the OAuth apps of the operator at providers.

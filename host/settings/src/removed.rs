@@ -1,11 +1,9 @@
 //! Settings of earlier versions, which have no effect. A warning names them for one version, so that
 //! a start does not fail.
 
-use manifest::is_same;
-
 /// Key and replacement of each removed setting.
 #[rustfmt::skip]
-const REMOVED_SETTINGS: &[(&str, &str)] = &[
+pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("plain", "set the environment variable NO_COLOR instead"),
     ("sandbox.live_per_project", "it is now three quarters of `sandbox.live`"),
     ("sandbox.busy_per_project", "it is now fixed at 8"),
@@ -70,17 +68,9 @@ const REMOVED_SETTINGS: &[(&str, &str)] = &[
     ("llm.at_once_per_project", "it is now a 64th of `sandbox.live`"),
 ];
 
-/// Returns the key of the removed setting from which a key differs at most in its separators, and what
-/// holds instead of the setting.
-pub(super) fn similar(key: &str) -> Option<(&'static str, &'static str)> {
-    let mut settings = REMOVED_SETTINGS.iter();
-    let found = settings.find(|(removed, _)| is_same(removed, key));
-    found.copied()
-}
-
 /// Returns what holds instead of a removed setting; `None` if no setting had this key.
 pub(super) fn replacement(key: &str) -> Option<&'static str> {
-    let mut settings = REMOVED_SETTINGS.iter();
+    let mut settings = SETTINGS.iter();
     let (_, replacement) = settings.find(|(removed, _)| *removed == key)?;
     Some(replacement)
 }

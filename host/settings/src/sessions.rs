@@ -43,6 +43,7 @@ impl Config {
         let keep_days = self.sessions.keep_days;
         let retention = Duration::from_secs(u64::from(keep_days) * 86_400);
         agents::Settings {
+            operator_word: self.operator_word.clone(),
             connection_wait: Duration::from_secs(self.sessions.connection_wait_s),
             multi_execute_timeout: self.workbench.time(),
             retention: (keep_days > 0).then_some(retention),

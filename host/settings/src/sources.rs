@@ -6,13 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use config::{ConfigError, Map, Value, ValueKind};
+use config::{Map, Value, ValueKind};
 use manifest::nearest;
 
 use super::{
     removed,
     setting::{ANY_NAME, Setting},
-    values::has_credentials,
 };
 
 /// The settings file.
@@ -50,8 +49,10 @@ impl fmt::Display for Source {
 /// A value that its key does not permit.
 #[derive(Debug)]
 pub(super) struct Problem {
-    key: String,
-    text: String,
+    pub(super) key: String,
+    pub(super) text: String,
+    /// Doc comment of the setting, if it helps; else empty.
+    pub(super) doc: &'static str,
 }
 
 impl Problem {
@@ -60,20 +61,35 @@ impl Problem {
         Self {
             key: key.to_owned(),
             text: text.to_string(),
+            doc: "",
+        }
+    }
+}
+
+/// The problems of all values.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Adds a problem, unless its text names a key that has one already: it may be a consequence.
+    pub(super) fn add(&mut self, problem: Problem) {
+        let mut known = self.0.iter().map(|known| format!("`{}`", known.key));
+        if !known.any(|key| problem.text.contains(&key)) {
+            self.0.push(problem);
         }
     }
 
-    /// Returns the value of a key, or the problem with it.
-    pub(super) fn of<T>(key: &str, value: Result<T, impl ToString>) -> Result<T, Self> {
-        value.map_err(|cause| Self::new(key, cause))
+    /// Adds the problem with the value of a key, if it has one.
+    pub(super) fn of<T>(&mut self, key: &str, value: Result<T, impl ToString>) {
+        if let Err(cause) = value {
+            self.add(Problem::new(key, cause));
+        }
     }
 
-    /// Returns a problem with a key if its value is not valid. The text follows the key.
-    pub(super) fn unless(valid: bool, key: &str, text: impl fmt::Display) -> Result<(), Self> {
-        if valid {
-            Ok(())
-        } else {
-            Err(Self::new(key, format!("`{key}` {text}")))
+    /// Adds a problem with a key if its value is not valid. The text follows the key.
+    pub(super) fn unless(&mut self, valid: bool, key: &str, text: impl fmt::Display) {
+        if !valid {
+            self.add(Problem::new(key, format!("`{key}` {text}")));
         }
     }
 }
@@ -147,15 +163,17 @@ impl Sources {
         removed.collect()
     }
 
-    /// Refuses keys that are neither settings nor removed ones.
-    pub(super) fn check_known(&self, settings: &[Setting]) -> Result<(), Problem> {
-        let unknown = self.values.keys().find(|key| {
+    /// Adds the keys that are neither settings nor removed ones to the problems.
+    pub(super) fn check_known(&self, settings: &[Setting], problems: &mut Problems) {
+        for key in self.values.keys() {
             let is_known = settings.iter().any(|setting| matches(&setting.key, key));
-            !is_known && removed::replacement(key).is_none()
-        });
-        let Some(key) = unknown else {
-            return Ok(());
-        };
+            if !is_known && removed::replacement(key).is_none() {
+                problems.add(self.unknown_key(key, settings));
+            }
+        }
+    }
+
+    fn unknown_key(&self, key: &str, settings: &[Setting]) -> Problem {
         let group = key.rsplit_once('.').map_or("", |(group, _)| group);
         let in_group = settings
             .iter()
@@ -167,77 +185,59 @@ impl Sources {
             format!("known here: {}", names.join(", "))
         };
         let question = self.similar_setting(key, settings);
-        Err(Problem::new(
+        Problem::new(
             key,
             format!("`{key}` is not a setting: correct or remove it{question}; {hint}"),
-        ))
+        )
     }
 
     /// Returns the question whether another setting was meant, in the spelling of the source from
-    /// which the key was read; empty if no setting is similar. A removed setting counts if only its
-    /// separators are others, such as one underscore in the environment.
+    /// which the key was read; empty if no setting is similar. Of a similar removed setting it says what
+    /// holds instead.
     fn similar_setting(&self, key: &str, settings: &[Setting]) -> String {
-        let spelled = |known: &str| match self.find(key) {
-            Source::Environment(_) => variable(known),
-            _ => known.to_owned(),
+        let known = settings.iter().map(|setting| &*setting.key);
+        let removed = removed::SETTINGS.iter().map(|(removed, _)| *removed);
+        let Some(similar) = nearest(key, known.chain(removed)) else {
+            return String::new();
         };
-        if let Some((removed, replacement)) = removed::similar(key) {
-            let name = spelled(removed);
-            return format!("; `{name}` was removed in this version: {replacement}");
+        let spelled = match self.find(key) {
+            Source::Environment(_) => variable(similar),
+            _ => similar.to_owned(),
+        };
+        match removed::replacement(similar) {
+            Some(replacement) => {
+                format!("; `{spelled}` was removed in this version: {replacement}")
+            }
+            None => format!("; did you mean `{spelled}`?"),
         }
-        let keys = settings.iter().map(|setting| &*setting.key);
-        nearest(key, keys).map_or_else(String::new, |similar| {
-            format!("; did you mean `{}`?", spelled(similar))
+    }
+
+    /// Refuses the values if there are problems. The error has a line for each, and for each removed
+    /// setting.
+    pub(super) fn refuse(&self, problems: &Problems) -> anyhow::Result<()> {
+        if problems.0.is_empty() {
+            return Ok(());
+        }
+        let lines = problems.0.iter().map(|problem| self.line(problem));
+        let lines: Vec<_> = lines.chain(self.warnings()).collect();
+        Err(match &lines[..] {
+            [line] => anyhow::anyhow!("{line}"),
+            lines => anyhow::anyhow!("the settings are not valid:\n  {}", lines.join("\n  ")),
         })
     }
 
-    /// Adds the origin of the value to a problem.
-    pub(super) fn blame(&self, problem: Problem) -> anyhow::Error {
-        let Problem { key, text } = problem;
-        match self.find(&key) {
-            Source::Default => anyhow::anyhow!("{text}"),
-            source => anyhow::anyhow!("{text} (from {source})"),
+    /// Returns a problem with the origin of the value.
+    fn line(&self, problem: &Problem) -> String {
+        let mut line = problem.text.clone();
+        let source = self.find(&problem.key);
+        if *source != Source::Default {
+            line.push_str(&format!(" (from {source})"));
         }
+        if !problem.doc.is_empty() {
+            line.push_str(&format!(". {}", problem.doc));
+        }
+        line
     }
-
-    /// Explains a value that has the wrong type, with the doc comment of its setting.
-    pub(super) fn explain(&self, error: ConfigError, settings: &[Setting]) -> anyhow::Error {
-        let (key, text) = match error {
-            ConfigError::Type {
-                key: Some(key),
-                unexpected,
-                expected,
-                ..
-            } => (key, format!("it is a {unexpected} and must be {expected}")),
-            ConfigError::At {
-                key: Some(key),
-                error,
-                ..
-            } => (key, describe(&error.to_string())),
-            other => return anyhow::Error::new(other).context("read the settings"),
-        };
-        let text = if has_credentials(&text) {
-            "the value is not valid, and is not shown because it contains a credential".to_owned()
-        } else {
-            text
-        };
-        let setting = settings.iter().find(|setting| matches(&setting.key, &key));
-        let doc = setting.map_or("", |setting| setting.doc);
-        let text = format!("`{key}`: {text}; correct or remove it");
-        let blamed = self.blame(Problem { key, text });
-        anyhow::anyhow!("{blamed}. {doc}")
-    }
-}
-
-/// Describes a wrong value without the names of Rust types that the error of a parser contains.
-fn describe(error: &str) -> String {
-    if let Some((_, value)) = error.split_once(" does not have variant constructor ") {
-        return format!("`{value}` is not one of its values");
-    }
-    if error.starts_with("relative URL without a base") {
-        return "it must be a URL that begins with its scheme, for example `https://`".to_owned();
-    }
-    error.to_owned()
 }
 
 /// Returns the name of a setting in the environment.
@@ -246,7 +246,7 @@ pub(super) fn variable(key: &str) -> String {
 }
 
 /// Returns true if a key has the form of a setting's key.
-fn matches(pattern: &str, key: &str) -> bool {
+pub(super) fn matches(pattern: &str, key: &str) -> bool {
     let mut names = key.split('.');
     let all_fit = pattern.split('.').all(|part| {
         names

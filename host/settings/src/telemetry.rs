@@ -5,7 +5,7 @@ use app::core::trace::Settings as TraceSettings;
 use net::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::{Config, setting::settings, sources::Problem, values::Secret};
+use super::{Config, setting::settings, sources::Problems, values::Secret};
 
 /// The operator's collector.
 pub struct Collector {
@@ -36,15 +36,15 @@ settings! {
 }
 
 impl Telemetry {
-    pub(super) fn check(&self) -> Result<(), Problem> {
-        Problem::of("telemetry.otlp_endpoint", self.check_endpoint())?;
-        Problem::of("telemetry.otlp_headers", self.headers())?;
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.of("telemetry.otlp_endpoint", self.check_endpoint());
+        problems.of("telemetry.otlp_headers", self.headers());
         let ratio = self.sample_ratio;
-        Problem::unless(
+        problems.unless(
             (0.0..=1.0).contains(&ratio),
             "telemetry.sample_ratio",
             format!("is {ratio}: it must be 0 to 1"),
-        )
+        );
     }
 
     fn check_endpoint(&self) -> Result<()> {

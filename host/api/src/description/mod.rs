@@ -182,9 +182,57 @@ fn error_response(description: &str) -> RefOr<Response> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use http::branding::{Branding, DEFAULT_BRAND};
+    use serde_json::{Value, json};
 
     use crate::table::rows;
+
+    /// Adds the names of the members of a schema, at any depth.
+    fn add_members<'a>(
+        described: &'a Value,
+        schema: &'a Value,
+        seen: &mut BTreeSet<&'a str>,
+        names: &mut BTreeSet<&'a str>,
+    ) {
+        let parts: Vec<_> = match schema {
+            Value::Array(items) => items.iter().collect(),
+            Value::Object(keywords) => keywords.values().collect(),
+            _ => return,
+        };
+        if let Some(reference) = schema["$ref"].as_str()
+            && seen.insert(reference)
+        {
+            let referred = described.pointer(reference.trim_start_matches('#'));
+            add_members(described, referred.unwrap(), seen, names);
+        }
+        let members = schema["properties"].as_object().into_iter().flatten();
+        names.extend(members.map(|(name, _)| name.as_str()));
+        for part in parts {
+            add_members(described, part, seen, names);
+        }
+    }
+
+    #[test]
+    fn request_members_are_read_with_operator_word() {
+        let described = serde_json::to_value(super::describe(&rows(), "")).unwrap();
+        let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
+        for path in described["paths"].as_object().unwrap().values() {
+            for operation in path.as_object().unwrap().values() {
+                let body = &operation["requestBody"];
+                add_members(&described, body, &mut seen, &mut names);
+            }
+        }
+        names.retain(|name| name.contains(DEFAULT_BRAND));
+        assert!(names.contains("restrict_egress_to_service"), "{names:?}");
+        let branding = Branding::new("acme");
+        for name in names {
+            let sent = json!({ "nested": { branding.rename(name): true } });
+            let read = json!({ "nested": { name: true } });
+            assert_eq!(branding.restore(sent), read);
+        }
+    }
 
     #[test]
     fn no_two_schemas_share_a_name() {

@@ -232,6 +232,9 @@ fn no_meta_tool(server: &Server, slug: &str) -> Error {
         );
         return errors::session_invalid(problem);
     }
+    if let Some(error) = meta::other_word_error(&server.app, slug) {
+        return error;
+    }
     let slugs = MetaTool::all().map(|tool| server.branding.rename(tool.slug()));
     errors::tool_not_found(shown_slug(slug), "", &did_you_mean(slug, slugs))
 }

@@ -75,9 +75,11 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     validated.alias = parse_alias(request.alias)?;
     validated.sharing = Sharing::default().with(&request.sharing)?;
     let config_id = &validated.config.id;
-    let scheme = validated
-        .scheme()
-        .ok_or_else(|| config_refused(config_id, "the toolkit needs no account"))?;
+    let scheme = validated.scheme().ok_or_else(|| {
+        let reason =
+            "the toolkit has no credentials: create the account with POST /connected_accounts";
+        config_refused(config_id, reason)
+    })?;
     if validated.config.body.managed {
         check_oauth_app(app, project, &validated.config).await?;
     }

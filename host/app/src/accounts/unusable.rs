@@ -3,10 +3,12 @@
 use store::{Query, Record};
 
 use super::{Account, AccountType, Status};
-use crate::{App, Result, core::ids::AuthConfigId, projects::Project};
+use crate::{App, Result, catalog::LATEST, core::ids::AuthConfigId, projects::Project};
 
 /// Maximum number of accounts of one user and toolkit that are searched.
 const MAX_CANDIDATES: u64 = 100;
+/// Note about a toolkit without credentials, whose accounts only name a user.
+const NO_CREDENTIAL_NOTE: &str = "; the toolkit has no credentials: create an auth config with `authScheme` `NO_AUTH`, and an account of it with POST /connected_accounts";
 
 /// Returns the newest private account of a user and toolkit that is not active. Considers only the
 /// accounts of the auth config, if there is one.
@@ -33,22 +35,28 @@ pub(crate) async fn newest_inactive(
 }
 
 /// Returns the end of the message that a user has no active account of a toolkit: the account that the
-/// user has instead, its status, and how to make it active. Empty if the user has no other account.
+/// user has instead, its status, and how to make it active; else, for a toolkit without credentials, how to
+/// create one.
 pub(crate) async fn inactive_account_note(
     app: &App,
     project: &Project,
     user: &str,
     toolkit: &str,
 ) -> Result<String> {
-    let newest = newest_inactive(app, project, user, toolkit, None).await?;
-    Ok(newest.map_or_else(String::new, |account| {
-        let id = &account.id;
-        let status = account.body.status;
-        let way = match status {
-            Status::Inactive => format!("enable it with PATCH /connected_accounts/{id}/status"),
-            _ if status.is_pending() => "its user has not connected it yet".to_owned(),
-            _ => format!("connect it again with POST /connected_accounts/{id}/refresh"),
-        };
-        format!("; account {id} is {}: {way}", status.into_str())
-    }))
+    let Some(account) = newest_inactive(app, project, user, toolkit, None).await? else {
+        let release = app.catalog.release(toolkit, LATEST);
+        return Ok(if release.is_ok_and(|release| release.no_auth()) {
+            NO_CREDENTIAL_NOTE.to_owned()
+        } else {
+            String::new()
+        });
+    };
+    let id = &account.id;
+    let status = account.body.status;
+    let way = match status {
+        Status::Inactive => format!("enable it with PATCH /connected_accounts/{id}/status"),
+        _ if status.is_pending() => "its user has not connected it yet".to_owned(),
+        _ => format!("connect it again with POST /connected_accounts/{id}/refresh"),
+    };
+    Ok(format!("; account {id} is {}: {way}", status.into_str()))
 }

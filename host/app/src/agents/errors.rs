@@ -67,6 +67,10 @@ crate::error_table! { pub table:
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
         "use a tool of `tool_router_tools`, or switch the meta tool on with PATCH of the session";
+    /// The slug of a called tool is, or resembles, that of a meta tool.
+    META_TOOL_MEANT = meta_tool_meant(reason: impl Display): NotFound, 2401, "Tool_ToolNotFound",
+        "no tool of a toolkit has this slug: {reason}",
+        "run meta tools with the operation `execute_meta` of the session, or over MCP; `tool_router_tools` of the session lists its meta tools";
     /// The session permits the user no further account of the toolkit. No link was created.
     TOO_MANY_SESSION_ACCOUNTS = too_many_session_accounts(user: impl Display, toolkit: impl Display, most: u32): Forbidden, 4313, "ToolRouterV2_TooManyAccounts",
         "user `{user}` has {most} accounts of toolkit {toolkit}, connected or waiting for the user, which is the most that the session permits (`multi_account.max_accounts_per_toolkit`)",

@@ -1,7 +1,7 @@
 //! The tool of a call in a session, the account with which it runs, and whether the user of the session has
 //! to approve the call first.
 
-use super::{Permission, SessionCaller, errors, scope, selection};
+use super::{Permission, SessionCaller, errors, meta::meta_tool_error, scope, selection};
 use crate::{
     App, Result,
     catalog::{LATEST, ResolvedTool},
@@ -11,7 +11,8 @@ use crate::{
 /// Finds a tool that a session permits, in the latest version of its toolkit. Fails if the tool
 /// does not exist, or if the session does not permit it.
 pub fn resolve(app: &App, caller: &SessionCaller, tool: &str) -> Result<ResolvedTool> {
-    let resolved = app.catalog.tool(tool, LATEST)?;
+    let found = app.catalog.tool(tool, LATEST);
+    let resolved = found.map_err(|cause| meta_tool_error(app, tool).unwrap_or(cause))?;
     scope::check(caller.config(), &resolved)?;
     Ok(resolved)
 }

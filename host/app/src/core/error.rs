@@ -199,6 +199,19 @@ impl Error {
         self.0.retry_after
     }
 
+    /// Returns the message, the other problems and the suggested fix, one line each, for callers that get an
+    /// error as text. Details of an internal error are only logged.
+    #[must_use]
+    pub fn full_text(&self) -> String {
+        if self.info().class == Class::Internal {
+            tracing::error!(cause = %self, "a call failed");
+            return "internal error".to_owned();
+        }
+        let others = self.problems().iter().skip(1);
+        let others: String = others.map(|line| format!("\n{line}")).collect();
+        format!("{self}{others}\n{}", self.info().hint)
+    }
+
     /// Returns the message without its beginning that all errors of the kind share.
     #[must_use]
     pub fn reason(&self) -> &str {
@@ -294,6 +307,14 @@ mod tests {
         let both = error.and(errors::invalid("name: is required"));
         assert!(both.to_string().ends_with(" (and 1 more)"), "{both}");
         assert_eq!(both.problems()[1], "name: is required");
+    }
+
+    #[test]
+    fn full_text_has_every_problem_and_the_fix() {
+        let error = errors::invalid(vec!["a: is required".into(), "b is wrong".into()]);
+        let expected = format!("{error}\nb is wrong\n{}", error.info().hint);
+        assert_eq!(error.full_text(), expected);
+        assert_eq!(errors::internal("disk").full_text(), "internal error");
     }
 
     #[test]

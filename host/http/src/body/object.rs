@@ -127,7 +127,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(
 ) -> ApiResult<ReadObject<T>> {
     let parsed = || strict_object(bytes).map(|object| branding.restore(object.into()));
     let value = parsed().map_err(errors::invalid)?;
-    let (body, notes) = match members::read(value) {
+    let (body, mut notes) = match members::read(value) {
         Ok((body, notes)) => (Ok(body), notes),
         Err(_) => {
             let (lines, notes) = members::problems::<T>(parsed().map_err(errors::invalid)?);
@@ -135,6 +135,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(
             (Err(renamed.collect()), notes)
         }
     };
+    notes.warnings.rename_suggestions(branding);
     Ok(ReadObject {
         body,
         has_known: notes.has_known,

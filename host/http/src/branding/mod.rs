@@ -25,10 +25,11 @@ pub use self::serializer::Branded;
 pub const DEFAULT_BRAND: &str = "service";
 
 /// Members of request bodies that contain the word.
-const REQUEST_MEMBERS: [&str; 3] = [
+const REQUEST_MEMBERS: [&str; 4] = [
     "is_service_link_enabled_for_managed_auth",
     "managed_auth_by_service",
     "managed_auth_via_service",
+    "restrict_egress_to_service",
 ];
 
 /// Properties of an object, whose values stay as they were written.
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Every identifier of the API that contains the word.
-    const BRANDED_IDENTIFIERS: [&str; 31] = [
+    const BRANDED_IDENTIFIERS: [&str; 32] = [
         "is_service_managed",
         "use_service_managed_auth",
         "service_managed_auth_schemes",
@@ -194,6 +195,7 @@ mod tests {
         "managed_auth_by_service",
         "include_service_helper_actions",
         "is_service_link_enabled_for_managed_auth",
+        "restrict_egress_to_service",
         "service_link_redirect_url",
         "SERVICE_LINK",
         "SERVICE_SEARCH_TOOLS",

@@ -7,7 +7,7 @@ use crate::{open::Stop, terminal::Terminal};
 pub(crate) const HELP_EXAMPLES: &str = "\
 Examples:
   toolhost config                              print the settings of a server started here
-  TOOLHOST_LIMITS__RATE=0 toolhost config      print the effect of a change
+  TOOLHOST_LOG=info toolhost config            print the effect of a change
   toolhost config --example > toolhost.toml    create a settings file";
 
 #[derive(Debug, clap::Args)]

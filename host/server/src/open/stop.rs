@@ -6,7 +6,7 @@ use std::fmt::Display;
 /// or unsafe.
 const EXIT_REFUSED: u8 = 78;
 
-/// Reason why a command ends without doing its work, as one line for the operator and an exit code.
+/// Reason why a command ends without doing its work, as a message for the operator and an exit code.
 #[derive(Debug)]
 pub(crate) struct Stop {
     /// The problem and its remedy.

@@ -58,9 +58,11 @@ fn unknown_key_is_refused_but_client_names_pass() {
     let error = read(&[("TOOLHOST_NET_ALLOW", "10.0.0.0/8")]).unwrap_err();
     let question = "did you mean `TOOLHOST_NET__ALLOW`?";
     assert!(format!("{error:#}").contains(question), "{error:#}");
-    let error = read(&[("TOOLHOST_LOGS_KEEP_COUNT", "1")]).unwrap_err();
-    let advice = "`TOOLHOST_LOGS__KEEP_COUNT` was removed in this version: executions are now erased by `logs.keep_days` alone";
-    assert!(format!("{error:#}").contains(advice), "{error:#}");
+    for name in ["TOOLHOST_LOGS_KEEP_COUNT", "TOOLHOST_LOGS__KEEP_COUNTS"] {
+        let error = read(&[(name, "1")]).unwrap_err();
+        let advice = "`TOOLHOST_LOGS__KEEP_COUNT` was removed in this version: executions are now erased by `logs.keep_days` alone";
+        assert!(format!("{error:#}").contains(advice), "{error:#}");
+    }
     read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")]).unwrap();
 }
 
@@ -166,11 +168,16 @@ fn a_bad_value_names_what_is_wrong() {
     }
     for (name, value, expected) in [
         ("TOOLHOST_NET__ALLOW", "nowhere", "nowhere"),
+        ("TOOLHOST_NET__ALLOW", "nowhere", "127.0.0.0/8"),
         ("TOOLHOST_LIMITS__DEADLINE_S", "0", "1 to 300"),
         ("TOOLHOST_LIMITS__RATES", "1", "rate_per_project"),
         ("TOOLHOST_LIMITS", "1", "not a setting"),
-        ("TOOLHOST_LOG_FORMAT", "xml", "json"),
-        ("TOOLHOST_LOG_FORMAT", "xml", "`xml` is not"),
+        ("TOOLHOST_LOG_FORMAT", "xml", "it is `xml`"),
+        (
+            "TOOLHOST_LOG_FORMAT",
+            "xml",
+            "must be one of `text`, `json`",
+        ),
         ("TOOLHOST_LOG", "a=b=c", "a=b=c"),
         ("TOOLHOST_LOG", "warning", "levels off, error, warn"),
         ("TOOLHOST_LOG", "info,oci-client=debug", "`oci-client`"),
@@ -183,6 +190,30 @@ fn a_bad_value_names_what_is_wrong() {
         let error = read(&[(name, value)]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains(expected) && error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn every_problem_has_a_line() {
+    let pairs = [
+        ("TOOLHOST_LIMITS__IN_FLIGHTS", "1"),
+        ("TOOLHOST_LIMITS__RATE_PER_KEY", "few"),
+        ("TOOLHOST_LIMITS__DEADLINE_S", "0"),
+        ("TOOLHOST_LLM__BASE_URL", "nowhere"),
+        ("TOOLHOST_LOG_FORMAT", "xml"),
+        ("TOOLHOST_OPERATOR_WORD", "No Good"),
+        ("TOOLHOST_LOGS__BUFFER", "many"),
+    ];
+    // It lacks its address only because that is wrong.
+    let consequence = [("TOOLHOST_LLM__MODEL", "small")];
+    let error = read(&[&pairs[..], &consequence].concat()).unwrap_err();
+    let text = format!("{error:#}");
+    let lines: Vec<_> = text.lines().skip(1).collect();
+    assert_eq!(lines.len(), pairs.len(), "{text}");
+    for (name, _) in pairs {
+        let source = format!("(from environment {name})");
+        let of_name = lines.iter().filter(|line| line.contains(&source));
+        assert_eq!(of_name.count(), 1, "{name}: {text}");
     }
 }
 

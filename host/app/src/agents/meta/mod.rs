@@ -12,6 +12,7 @@ mod proxy_execute;
 mod remote_bash_tool;
 mod remote_workbench;
 mod search_tools;
+mod slugs;
 mod tool;
 mod upsert_recipe;
 mod wait_for_connections;
@@ -24,6 +25,7 @@ use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+pub(super) use self::slugs::meta_tool_error;
 pub use self::{
     definition::Definition,
     get_tool_schemas::MAX_SLUGS,
@@ -34,6 +36,7 @@ pub use self::{
         MAX_USE_CASE_CHARS, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
         UseCaseResult, search,
     },
+    slugs::other_word_error,
     tool::MetaTool,
     wait_for_connections::MAX_WAITS_PER_PROJECT,
     workflow::Workflow,

@@ -7,6 +7,9 @@ use crate::{
     agents::{Config, errors},
 };
 
+/// Start of the slugs, with the default operator word.
+const PREFIX: &str = "SERVICE_";
+
 /// A meta tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(
@@ -49,6 +52,12 @@ impl MetaTool {
     #[must_use]
     pub fn slug(self) -> &'static str {
         self.into_str()
+    }
+
+    /// Returns the slug without an operator word.
+    pub(super) fn name(self) -> &'static str {
+        let slug = self.slug();
+        slug.strip_prefix(PREFIX).unwrap_or(slug)
     }
 
     /// Finds a meta tool by its slug with the default operator word, in upper or lower case.

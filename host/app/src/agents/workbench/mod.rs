@@ -63,7 +63,7 @@ async fn run_in_turn(app: &App, caller: &SessionCaller, turn: &Turn, code: Strin
     let stored = store(app, caller, turn, &mut finished).await;
     Ok(Ran {
         finished,
-        not_stored: stored.err().map(|cause| requests::message(&cause)),
+        not_stored: stored.err().map(|cause| cause.full_text()),
     })
 }
 

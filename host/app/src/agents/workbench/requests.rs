@@ -17,7 +17,7 @@ use workbench::Session;
 
 use self::functions::{request_provider, run_tool, search_tools, upload_file};
 use super::super::{SessionCaller, meta::MetaTool, session_files};
-use crate::{App, Class, Error, Result};
+use crate::{App, Result};
 
 /// Answer to a request: JSON, or a message for the script.
 type Answer = std::result::Result<Bytes, String>;
@@ -87,11 +87,11 @@ impl RequestReceiver {
                     arguments,
                 } => match current(app, caller).await {
                     Ok(caller) => answer(app, &caller, &function, arguments).await,
-                    Err(cause) => Err(message(&cause)),
+                    Err(cause) => Err(cause.full_text()),
                 },
                 Requested::Read { path } => session_files::read(app, caller, &path)
                     .await
-                    .map_err(|cause| message(&cause)),
+                    .map_err(|cause| cause.full_text()),
             };
             // The receiver is gone if the script has been ended.
             let _ = request.answer.send(answered);
@@ -118,20 +118,5 @@ async fn answer(app: &App, caller: &SessionCaller, function: &str, arguments: By
         "upload_file" => Box::pin(upload_file(app, caller, arguments)).await,
         _ => return Err(format!("the workbench has no function {function}")),
     };
-    answered.map_err(|cause| message(&cause))
-}
-
-/// Returns an error as a message for the script, with the suggested fix.
-pub(super) fn message(cause: &Error) -> String {
-    if cause.info().class == Class::Internal {
-        tracing::error!(%cause, "a request of a script failed");
-        return "internal error".to_owned();
-    }
-    let problems: String = cause
-        .problems()
-        .iter()
-        .skip(1)
-        .map(|line| format!("\n{line}"))
-        .collect();
-    format!("{cause}{problems}\n{}", cause.info().hint)
+    answered.map_err(|cause| cause.full_text())
 }

@@ -251,11 +251,11 @@ async fn execute_one(
 ) -> Result<Response, String> {
     let slug = &*tool.slug;
     let current = caller.current(app).await;
-    let executed = match current.map_err(|cause| cause.to_string())? {
+    let executed = match current.map_err(|cause| cause.full_text())? {
         Cow::Borrowed(caller) => {
             let initialized = tool.prepared.get_or_init(|| async {
                 let prepared = Box::pin(prepare(app, caller, tool)).await;
-                prepared.map_err(|cause| cause.to_string())
+                prepared.map_err(|cause| cause.full_text())
             });
             let prepared = initialized.await.as_ref().map_err(Clone::clone)?;
             execute::execute_prepared(app, caller, slug, prepared, arguments).await
@@ -263,7 +263,7 @@ async fn execute_one(
         // What the session permitted at the start of the batch does not hold anymore.
         Cow::Owned(caller) => Box::pin(execute_changed(app, &caller, tool, arguments)).await,
     };
-    let execution = executed.map_err(|cause| cause.to_string())?;
+    let execution = executed.map_err(|cause| cause.full_text())?;
     let release = execution.release.as_ref();
     let toolkit = release.map_or(RECIPE_TOOLKIT, |release| &*release.slug);
     let stored = inline_or_file(app, caller, (toolkit, slug), execution.data).await;
@@ -299,11 +299,5 @@ async fn execute_changed(
 
 /// Decides on the calls of a tool or of a recipe. Fails if they may not run.
 async fn prepare(app: &App, caller: &SessionCaller, tool: &BatchTool) -> Result<Prepared, Error> {
-    let slug = &*tool.slug;
-    if MetaTool::from_slug(slug).is_some() {
-        return Err(errors::session_invalid(format!(
-            "{slug}: a meta tool cannot be called by another"
-        )));
-    }
-    execute::prepare(app, caller, slug, tool.account.as_deref()).await
+    execute::prepare(app, caller, &tool.slug, tool.account.as_deref()).await
 }

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::{Answer, message};
+use super::Answer;
 use crate::{
     App, Result,
     agents::{
         SessionCaller, SessionExecute, errors, execute,
-        meta::{MetaTool, ToolSearch, UseCase, search},
+        meta::{ToolSearch, UseCase, search},
         proxy::ProxyCall,
     },
     core::{clock::iso, json},
@@ -53,10 +53,6 @@ pub(super) async fn run_tool(app: &App, caller: &SessionCaller, arguments: Bytes
             return Err(errors::script_request_refused("run_tool", switch));
         }
         let call: ToolCall = parse(app, caller, "run_tool", arguments).await?;
-        if MetaTool::from_slug(&call.slug).is_some() {
-            let reason = "it runs tools of toolkits, and no meta tools";
-            return Err(errors::script_request_refused("run_tool", reason));
-        }
         let request = SessionExecute {
             tool: call.slug,
             arguments: Value::Object(call.arguments).to_string().into(),
@@ -64,7 +60,7 @@ pub(super) async fn run_tool(app: &App, caller: &SessionCaller, arguments: Bytes
         };
         execute(app, caller, request).await
     };
-    let execution = executing.await.map_err(|cause| message(&cause))?;
+    let execution = executing.await.map_err(|cause| cause.full_text())?;
     match execution.error {
         None => Ok(execution.data),
         Some(error) => {
