@@ -241,6 +241,35 @@ mod tests {
     }
 
     #[test]
+    fn credentials_of_a_call_are_read_strictly() {
+        for (credential, problem) in [
+            (
+                r#""custom_auth_params":{"Parameters":[]}"#,
+                "custom_auth_params.Parameters: is unknown; the nearest known name is `parameters`",
+            ),
+            (
+                r#""custom_auth_params":{"parameters":[{"name":"k","in":"query","value":"v","type":"x"}]}"#,
+                "custom_auth_params.parameters[0].type: is unknown",
+            ),
+            (
+                r#""custom_auth_params":{"parameters":[{"name":"k","in":"query","value":1e22}]}"#,
+                "custom_auth_params.parameters[0].value: expected a string",
+            ),
+            (
+                r#""custom_auth_params":{"parameters":[]}"#,
+                "custom_auth_params: must have",
+            ),
+            (
+                r#""custom_connection_data":{"authScheme":"API_KEY","toolkitSlug":"t","vals":{}}"#,
+                "custom_connection_data.vals: is unknown; the nearest known name is `val`",
+            ),
+        ] {
+            let refused = read(&format!("{{{credential}}}")).unwrap_err().to_string();
+            assert!(refused.contains(problem), "{credential}: {refused}");
+        }
+    }
+
+    #[test]
     fn text_excludes_arguments() {
         assert!(matches!(
             read(r#"{"text":"do it","arguments":null}"#)
