@@ -99,6 +99,23 @@ async fn misspelled_restrictions_are_refused() {
             "{path}: {problems:?}"
         );
     }
+    for (restriction, remedy) in [
+        ("toolkits", "POST /mcp/servers/custom"),
+        ("tools", "`allowed_tools`"),
+    ] {
+        let mut server = json!({ "name": "Some tools", "auth_config_ids": [] });
+        server[restriction] = json!(["a"]);
+        let problems = project
+            .post("/mcp/servers", &server)
+            .await
+            .expect(400)
+            .problems();
+        let start = format!("{restriction}: does not belong here");
+        assert!(
+            problems[0].starts_with(&start) && problems[0].contains(remedy),
+            "{problems:?}"
+        );
+    }
     let newer = json!({ "theme": {}, "enable_instant": true });
     let patched = project.patch("/org/project/config", &newer).await;
     patched.expect(200);

@@ -14,7 +14,7 @@ pub use manifest::{is_meant_as, is_same, nearest};
 const MAX_NAME_CHARS: usize = 64;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTING_NAMES: [&str; 49] = [
+const RESTRICTING_NAMES: [&str; 50] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -55,6 +55,7 @@ const RESTRICTING_NAMES: [&str; 49] = [
     "pin_tools",
     "toolkit",
     "toolkits",
+    "tools",
     // Events.
     "action",
     "enabled_events",
