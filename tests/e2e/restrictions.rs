@@ -192,6 +192,31 @@ async fn calls_of_a_batch_use_named_accounts() {
 }
 
 #[tokio::test]
+async fn empty_account_or_user_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let echo = given::shared_echo().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let direct = format!("/tools/execute/{echo}");
+    let in_session = format!("{SESSION_PATH}/{session}/execute");
+    let call = json!({ "tool_slug": echo, "arguments": {}, "account": "" });
+    let calls = json!({ "tools": [call], "sync_response_to_workbench": false });
+    let batch = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": calls });
+    for (path, body, named) in [
+        (&direct, json!({ "user_id": "" }), "user_id: "),
+        (
+            &direct,
+            json!({ "connected_account_id": "" }),
+            "connected_account_id: ",
+        ),
+        (&in_session, call, "account: is empty"),
+        (&in_session, batch, "account: is empty"),
+    ] {
+        let refused = project.post(path, &body).await.expect(400);
+        assert!(refused.text.contains(named), "{body}: {}", refused.text);
+    }
+}
+
+#[tokio::test]
 async fn unknown_parameter_of_an_mcp_address_is_refused() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;

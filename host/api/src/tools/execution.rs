@@ -135,7 +135,7 @@ fn request(
 ) -> ApiResult<(Execute, BodyNotes)> {
     let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
     let input = input(bytes, body.text, body.arguments, headers)?;
-    let user_id = not_blank(body.user_id).or(not_blank(body.entity_id));
+    let user_id = body.user_id.or(body.entity_id);
     refuse_nul("user_id", user_id.as_deref())?;
     let account = named_account(body.connected_account_id)?;
     let version = not_blank(body.version);
