@@ -6,6 +6,7 @@
 
 mod paced;
 mod requests;
+mod unread;
 
 use std::{
     convert::Infallible,
@@ -17,7 +18,7 @@ use std::{
 };
 
 use app::core::shares::TaskOwner;
-use axum::{Router, body::Body};
+use axum::Router;
 use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -31,6 +32,7 @@ use tokio::{
 use self::{
     paced::Paced,
     requests::{CountedBody, RequestCounts},
+    unread::keep_remainder,
 };
 use crate::{
     Server,
@@ -138,10 +140,14 @@ async fn serve_connection(
     let stream = Paced::new(stream, &connection.server, counts.clone());
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let open = counts.begin();
-        let answer = answer(connection.clone(), request.map(Body::new));
+        let (request, remainder) = keep_remainder(request);
+        let answer = answer(connection.clone(), request);
         async move {
-            let response = answer.await.map(|body| CountedBody::new(body, open));
-            Ok::<_, Infallible>(response)
+            let mut response = answer.await;
+            if let Some(remainder) = remainder {
+                remainder.settle(&mut response).await;
+            }
+            Ok::<_, Infallible>(response.map(|body| CountedBody::new(body, open)))
         }
     });
     // The stream itself limits the time of a head: hyper would make a timer for each request.
