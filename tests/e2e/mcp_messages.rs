@@ -51,7 +51,7 @@ async fn number_out_of_range_is_named_by_path() {
         let headers = [("accept", BOTH_MEDIA_TYPES)];
         let response = send(&project, &url, &headers, &body).await;
         let text = String::from_utf8_lossy(&response.bytes);
-        assert!(text.contains("a[0]: number out of range"), "{text}");
+        assert!(text.contains("a[0]: the number is too large"), "{text}");
     }
 }
 

@@ -17,9 +17,10 @@ use crate::{Busy, Shares, keys::Keys};
 pub struct ByteCapacity<K>(Arc<Shared<K>>);
 
 /// Bytes that a key holds. They are released when dropped.
-pub struct Reservation<K: Clone + Eq + Hash> {
+pub struct Reservation<K> {
     capacity: Arc<Shared<K>>,
-    key: K,
+    /// Bytes of all reservations of the key.
+    of_key: Arc<AtomicU64>,
     held: AtomicU64,
 }
 
@@ -30,8 +31,8 @@ struct Shared<K> {
 
 struct Inner<K> {
     used: u64,
-    /// Bytes by key.
-    keys: Keys<K, u64>,
+    /// Bytes by key. They change only while the capacity is locked.
+    keys: Keys<K, Arc<AtomicU64>>,
 }
 
 impl<K> Clone for ByteCapacity<K> {
@@ -60,30 +61,36 @@ impl<K: Clone + Eq + Hash> ByteCapacity<K> {
         self.0.inner.lock().used
     }
 
-    /// Returns the reason why a key would not get a number of bytes now.
-    #[must_use]
-    pub fn refusal(&self, key: &K, bytes: u64) -> Option<Busy> {
-        let inner = self.0.inner.lock();
-        let held = inner.keys.get(key).copied().unwrap_or(0);
-        self.0.shares.refusal(held, inner.used, bytes)
-    }
-
     /// Returns an empty reservation of a key.
     #[must_use]
     pub fn reserve(&self, key: &K) -> Reservation<K> {
+        let mut inner = self.0.inner.lock();
+        let keys = &mut inner.keys;
+        let of_key = keys.entry(key, |bytes| Arc::strong_count(bytes) == 1, Arc::default);
         Reservation {
             capacity: self.0.clone(),
-            key: key.clone(),
+            of_key: of_key.clone(),
             held: AtomicU64::new(0),
         }
     }
 }
 
-impl<K: Clone + Eq + Hash> Reservation<K> {
+impl<K> Reservation<K> {
     /// Returns true if no bytes are held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.load(Relaxed) == 0
+    }
+
+    /// Returns the reason why the key would not get a number of bytes now.
+    #[must_use]
+    pub fn refusal(&self, bytes: u64) -> Option<Busy> {
+        self.refusal_within(&self.capacity.inner.lock(), bytes)
+    }
+
+    fn refusal_within(&self, inner: &Inner<K>, bytes: u64) -> Option<Busy> {
+        let held = self.of_key.load(Relaxed);
+        self.capacity.shares.refusal(held, inner.used, bytes)
     }
 
     /// Reserves more bytes.
@@ -95,12 +102,10 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
             return Ok(());
         }
         let mut inner = self.capacity.inner.lock();
-        let inner = &mut *inner;
-        let of_key = inner.keys.entry(&self.key, |bytes| *bytes == 0, || 0);
-        if let Some(busy) = self.capacity.shares.refusal(*of_key, inner.used, bytes) {
+        if let Some(busy) = self.refusal_within(&inner, bytes) {
             return Err(busy);
         }
-        *of_key += bytes;
+        self.of_key.fetch_add(bytes, Relaxed);
         inner.used += bytes;
         self.held.fetch_add(bytes, Relaxed);
         Ok(())
@@ -116,7 +121,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
     pub fn empty(&self) -> Self {
         Self {
             capacity: self.capacity.clone(),
-            key: self.key.clone(),
+            of_key: self.of_key.clone(),
             held: AtomicU64::new(0),
         }
     }
@@ -136,20 +141,18 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
         if bytes > 0 {
             let mut inner = self.capacity.inner.lock();
             inner.used -= bytes;
-            if let Some(of_key) = inner.keys.get_mut(&self.key) {
-                *of_key -= bytes;
-            }
+            self.of_key.fetch_sub(bytes, Relaxed);
         }
     }
 }
 
-impl<K: Clone + Eq + Hash> Drop for Reservation<K> {
+impl<K> Drop for Reservation<K> {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-impl<K: Clone + Eq + Hash> fmt::Debug for Reservation<K> {
+impl<K> fmt::Debug for Reservation<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = self.held.load(Relaxed);
         formatter
@@ -176,7 +179,7 @@ mod tests {
         let other = capacity.reserve(&2);
         assert_eq!(other.try_grow(11), Err(Busy::Others));
         other.try_grow(10).unwrap();
-        assert_eq!(capacity.refusal(&3, 10), None);
+        assert_eq!(capacity.reserve(&3).refusal(10), None);
         drop(part);
         other.try_grow(70).unwrap();
         drop((one, other));
@@ -196,7 +199,7 @@ mod tests {
                     Err(_) => (),
                 }
                 prop_assert!(capacity.used() <= 1_024);
-                prop_assert_eq!(capacity.refusal(&8, 64), None);
+                prop_assert_eq!(capacity.reserve(&8).refusal(64), None);
             }
             drop(held);
             prop_assert_eq!(capacity.used(), 0);

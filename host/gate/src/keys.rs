@@ -1,15 +1,15 @@
 //! Map with one entry for each key. Idle entries are removed when there are many.
 
-use std::{collections::HashMap, hash::Hash};
+use std::hash::Hash;
 
-use quick_cache::DefaultHashBuilder;
+use ahash::HashMap;
 
 /// Number of keys above which idle ones are forgotten.
 pub(crate) const MAX_IDLE_KEYS: usize = 1_000;
 
-/// Entries by key. The hasher is faster than that of the standard library.
+/// Entries by key.
 pub(crate) struct Keys<K, V> {
-    entries: HashMap<K, V, DefaultHashBuilder>,
+    entries: HashMap<K, V>,
     /// Number of keys at which idle ones are forgotten next. It grows with the keys in use, so that
     /// many of them do not cause a scan for each new one.
     cleanup_at: usize,

@@ -17,10 +17,12 @@ mod keyed_limit;
 mod keys;
 mod pacer;
 mod permits;
+mod queue;
 mod shares;
 
 pub use byte_capacity::{ByteCapacity, Reservation};
 pub use keyed_limit::KeyedLimit;
 pub use pacer::{PacedPermit, Pacer};
-pub use permits::{Gate, Permit, Queue};
+pub use permits::{Gate, Permit};
+pub use queue::Queue;
 pub use shares::{Busy, Capacity, Shares};

@@ -1,42 +1,43 @@
 //! Permits: units that are taken one by one and for which callers may wait.
 
-use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    hash::Hash,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
-use crate::{Busy, Shares, keys::Keys};
+use crate::{Busy, Queue, Shares, keys::Keys};
 
 /// Issues permits to keys. Cloning is cheap. Each permit carries the state `S` of its key, which is
 /// kept for as long as the key has permits.
-pub struct Gate<K: Clone + Eq + Hash, S: Clone = ()>(Arc<Shared<K, S>>);
+pub struct Gate<K: Clone + Eq + Hash, S = ()>(Arc<Shared<K, S>>);
 
 /// Right of a key to one unit. It is released when dropped.
-pub struct Permit<K: Clone + Eq + Hash, S: Clone = ()> {
+pub struct Permit<K: Clone + Eq + Hash, S = ()> {
     gate: Arc<Shared<K, S>>,
-    key: K,
-    /// State of the key.
-    pub state: S,
+    holder: Arc<Holder<S>>,
 }
 
-/// Limits on callers that wait for a permit.
-#[derive(Debug, Clone, Copy)]
-pub struct Queue {
-    /// Maximum number of waiting callers.
-    pub all: usize,
-    /// Maximum number of waiting callers of one key.
-    pub per_key: usize,
-    /// Maximum time for which a caller waits.
-    pub wait: Duration,
+/// Part of a key that its permits share. The key has an entry for as long as it has permits.
+struct Holder<S> {
+    /// Number of permits. It changes only while the gate is locked.
+    held: AtomicU64,
+    state: S,
 }
 
-struct Shared<K: Clone + Eq + Hash, S: Clone> {
+struct Shared<K: Clone + Eq + Hash, S> {
     shares: Shares,
     new_state: Box<dyn Fn() -> S + Send + Sync>,
     inner: Mutex<Inner<K, S>>,
 }
 
-struct Inner<K: Clone + Eq + Hash, S: Clone> {
+struct Inner<K: Clone + Eq + Hash, S> {
     used: u64,
     queued: usize,
     keys: Keys<K, Key<K, S>>,
@@ -44,32 +45,32 @@ struct Inner<K: Clone + Eq + Hash, S: Clone> {
     order: VecDeque<K>,
 }
 
-struct Key<K: Clone + Eq + Hash, S: Clone> {
-    held: u64,
+struct Key<K: Clone + Eq + Hash, S> {
+    holder: Arc<Holder<S>>,
     waiting: VecDeque<(u64, oneshot::Sender<Permit<K, S>>)>,
     next_ticket: u64,
-    state: S,
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Key<K, S> {
-    fn is_idle(&self) -> bool {
-        self.held == 0 && self.waiting.is_empty()
-    }
-}
-
-impl Queue {
-    /// Limits the time alone. Each caller holds another limited resource.
-    #[must_use]
-    pub const fn time(wait: Duration) -> Self {
+impl<K: Clone + Eq + Hash, S> Key<K, S> {
+    fn new(state: S) -> Self {
+        let held = AtomicU64::new(0);
         Self {
-            all: usize::MAX,
-            per_key: usize::MAX,
-            wait,
+            holder: Arc::new(Holder { held, state }),
+            waiting: VecDeque::new(),
+            next_ticket: 0,
         }
     }
+
+    fn held(&self) -> u64 {
+        self.holder.held.load(Relaxed)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.held() == 0 && self.waiting.is_empty()
+    }
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Clone for Gate<K, S> {
+impl<K: Clone + Eq + Hash, S> Clone for Gate<K, S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -83,7 +84,7 @@ impl<K: Clone + Eq + Hash> Gate<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Gate<K, S> {
+impl<K: Clone + Eq + Hash, S> Gate<K, S> {
     /// Creates a gate. `new_state` makes the state of a key.
     #[must_use]
     pub fn with_state(shares: Shares, new_state: impl Fn() -> S + Send + Sync + 'static) -> Self {
@@ -145,27 +146,22 @@ impl<K: Clone + Eq + Hash, S: Clone> Gate<K, S> {
     }
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Shared<K, S> {
+impl<K: Clone + Eq + Hash, S> Shared<K, S> {
     fn take(self: &Arc<Self>, name: &K, inner: &mut Inner<K, S>) -> Result<Permit<K, S>, Busy> {
-        let key = inner.keys.entry(name, Key::is_idle, || Key {
-            held: 0,
-            waiting: VecDeque::new(),
-            next_ticket: 0,
-            state: (self.new_state)(),
-        });
-        if let Some(busy) = self.shares.refusal(key.held, inner.used, 1) {
+        let keys = &mut inner.keys;
+        let key = keys.entry(name, Key::is_idle, || Key::new((self.new_state)()));
+        if let Some(busy) = self.shares.refusal(key.held(), inner.used, 1) {
             return Err(busy);
         }
         inner.used += 1;
-        key.held += 1;
-        Ok(self.permit(name, key))
+        Ok(self.permit(key))
     }
 
-    fn permit(self: &Arc<Self>, name: &K, key: &Key<K, S>) -> Permit<K, S> {
+    fn permit(self: &Arc<Self>, key: &Key<K, S>) -> Permit<K, S> {
+        key.holder.held.fetch_add(1, Relaxed);
         Permit {
             gate: self.clone(),
-            key: name.clone(),
-            state: key.state.clone(),
+            holder: key.holder.clone(),
         }
     }
 
@@ -181,7 +177,7 @@ impl<K: Clone + Eq + Hash, S: Clone> Shared<K, S> {
             let Some(key) = inner.keys.get_mut(&name) else {
                 continue;
             };
-            if self.shares.refusal(key.held, inner.used, 1).is_some() {
+            if self.shares.refusal(key.held(), inner.used, 1).is_some() {
                 inner.order.push_back(name);
                 passed += 1;
                 continue;
@@ -189,9 +185,8 @@ impl<K: Clone + Eq + Hash, S: Clone> Shared<K, S> {
             if let Some((_, sender)) = key.waiting.pop_front() {
                 inner.queued -= 1;
                 inner.used += 1;
-                key.held += 1;
                 passed = 0;
-                let permit = self.permit(&name, key);
+                let permit = self.permit(key);
                 unwanted.extend(sender.send(permit).err());
             }
             if !key.waiting.is_empty() {
@@ -203,13 +198,13 @@ impl<K: Clone + Eq + Hash, S: Clone> Shared<K, S> {
 
     fn refusal(&self, key: &K) -> Busy {
         let inner = self.inner.lock();
-        let held = inner.keys.get(key).map_or(0, |key| key.held);
+        let held = inner.keys.get(key).map_or(0, Key::held);
         let refusal = self.shares.refusal(held, inner.used, 1);
         refusal.unwrap_or(Busy::Others)
     }
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Inner<K, S> {
+impl<K: Clone + Eq + Hash, S> Inner<K, S> {
     /// Adds a caller to the queue of a key that has an entry. Returns `None` if the queue is full.
     fn enqueue(
         &mut self,
@@ -232,14 +227,20 @@ impl<K: Clone + Eq + Hash, S: Clone> Inner<K, S> {
     }
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Drop for Permit<K, S> {
+impl<K: Clone + Eq + Hash, S> Permit<K, S> {
+    /// Returns the state of the key.
+    #[must_use]
+    pub fn state(&self) -> &S {
+        &self.holder.state
+    }
+}
+
+impl<K: Clone + Eq + Hash, S> Drop for Permit<K, S> {
     fn drop(&mut self) {
         let unwanted = {
             let mut inner = self.gate.inner.lock();
             inner.used -= 1;
-            if let Some(key) = inner.keys.get_mut(&self.key) {
-                key.held -= 1;
-            }
+            self.holder.held.fetch_sub(1, Relaxed);
             if inner.queued > 0 {
                 self.gate.issue_permits(&mut inner)
             } else {
@@ -252,13 +253,13 @@ impl<K: Clone + Eq + Hash, S: Clone> Drop for Permit<K, S> {
 }
 
 /// Entry of a waiting caller. Dropping it removes the caller from the queue.
-struct QueueEntry<'g, K: Clone + Eq + Hash, S: Clone> {
+struct QueueEntry<'g, K: Clone + Eq + Hash, S> {
     gate: &'g Shared<K, S>,
     key: &'g K,
     ticket: u64,
 }
 
-impl<K: Clone + Eq + Hash, S: Clone> Drop for QueueEntry<'_, K, S> {
+impl<K: Clone + Eq + Hash, S> Drop for QueueEntry<'_, K, S> {
     fn drop(&mut self) {
         let mut inner = self.gate.inner.lock();
         let inner = &mut *inner;
@@ -279,6 +280,8 @@ impl<K: Clone + Eq + Hash, S: Clone> Drop for QueueEntry<'_, K, S> {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the tasks of a test end with it")]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
     use tokio::task::yield_now;
 
@@ -392,11 +395,11 @@ mod tests {
         #[test]
         fn ninth_key_gets_its_base(steps in prop::collection::vec((0u32..8, 0u8..4), 0..2_000)) {
             let gate = Gate::new(Shares::new(128, 32, 96));
-            let mut held: Vec<Permit<u32>> = Vec::new();
+            let mut held: Vec<(u32, Permit<u32>)> = Vec::new();
             for (key, step) in steps {
-                match held.iter().position(|permit| permit.key == key) {
+                match held.iter().position(|(holder, _)| *holder == key) {
                     Some(at) if step == 0 => drop(held.swap_remove(at)),
-                    _ => held.extend(gate.try_acquire(&key)),
+                    _ => held.extend(gate.try_acquire(&key).map(|permit| (key, permit))),
                 }
                 let base: Vec<_> = (0..4).map(|_| gate.try_acquire(&8)).collect();
                 prop_assert!(base.iter().all(Result::is_ok));

@@ -34,8 +34,6 @@ pub const MAX_REQUEST_LINE_BYTES: usize = 8 << 10;
 pub const MAX_HEADER_BYTES: usize = 16 << 10;
 /// Maximum number of headers. It is that of hyper, which holds so many without an allocation.
 pub const MAX_HEADERS: usize = 100;
-/// Characters of a host and its port, in addition to letters and digits (RFC 3986, section 3.2.2).
-const HOST_PUNCTUATION: &[u8] = b"-._~%!$&'()*+,;=:[]";
 const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const RATE_LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit");
@@ -55,7 +53,11 @@ pub(super) struct Connection {
 }
 
 /// Answers one request of a connection.
-pub(super) async fn answer(connection: Arc<Connection>, request: Request<Body>) -> Response<Body> {
+// The future is moved several times, so it contains the request only once.
+pub(super) fn answer(
+    connection: Arc<Connection>,
+    request: Request<Body>,
+) -> impl Future<Output = Response<Body>> {
     let server = &connection.server;
     let peer = connection.peer;
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
@@ -68,27 +70,33 @@ pub(super) async fn answer(connection: Arc<Connection>, request: Request<Body>) 
         task: Some(connection.task.clone()),
         ..RequestContext::new(request_id, client.unwrap_or(peer), branding)
     });
-    let inner = async {
-        let mut report = Report::begin(server, request.method().clone());
-        let refused = client
-            .err()
-            .or_else(|| too_long(&request))
-            .or_else(|| bad_host(&request));
-        let mut response = match refused {
-            Some(error) => ApiError::Http(error).into_response(),
-            None => {
-                let routed = connection.router.clone().call(request);
-                match AssertUnwindSafe(routed).catch_unwind().await {
-                    Ok(Ok(response)) => response,
-                    Err(_) => ApiError::Http(HttpError::Panic).into_response(),
-                }
+    CURRENT_REQUEST.scope(context, respond(connection, client.err(), request))
+}
+
+/// Answers a request whose context is set, or refuses its head.
+async fn respond(
+    connection: Arc<Connection>,
+    invalid_forwarding: Option<HttpError>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let server = &connection.server;
+    let mut report = Report::begin(server, request.method().clone());
+    let refused = invalid_forwarding
+        .or_else(|| too_long(&request))
+        .or_else(|| bad_host(&request));
+    let mut response = match refused {
+        Some(error) => ApiError::Http(error).into_response(),
+        None => {
+            let routed = connection.router.clone().call(request);
+            match AssertUnwindSafe(routed).catch_unwind().await {
+                Ok(Ok(response)) => response,
+                Err(_) => ApiError::Http(HttpError::Panic).into_response(),
             }
-        };
-        finish(server, &mut response);
-        report.status = Some(response.status());
-        response
+        }
     };
-    CURRENT_REQUEST.scope(context, inner).await
+    finish(server, &mut response);
+    report.status = Some(response.status());
+    response
 }
 
 /// Counts and logs a request when it is dropped, also if the client disconnects before the response.
@@ -208,21 +216,28 @@ fn too_long(request: &Request<Body>) -> Option<HttpError> {
 fn bad_host(request: &Request<Body>) -> Option<HttpError> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host
-            .as_bytes()
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || HOST_PUNCTUATION.contains(byte)),
+        (Some(host), None) => host.as_bytes().iter().copied().all(is_of_host),
         (None, _) => request.version() == Version::HTTP_10,
         (Some(_), Some(_)) => false,
     };
     (!is_good).then_some(HttpError::BadHost)
 }
 
+/// Returns true for a character of a host and its port (RFC 3986, section 3.2.2).
+const fn is_of_host(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9'
+            | b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')'
+            | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'[' | b']'
+    )
+}
+
 /// Returns the client's own request id if it is safe in a header and in the log.
-fn given_id(request: &Request<Body>) -> Option<String> {
+fn given_id(request: &Request<Body>) -> Option<Arc<str>> {
     let text = request.headers().get(REQUEST_ID_HEADER)?.to_str().ok()?;
     let plain = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-    plain.then(|| text.to_owned())
+    plain.then(|| text.into())
 }
 
 fn finish(server: &Server, response: &mut Response<Body>) {
@@ -235,7 +250,9 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     let allowance = allowance.unwrap_or(server.limiter.rates.allowance);
     keep_permits(response);
     let headers = response.headers_mut();
-    headers.extend(id.map(|id| (REQUEST_ID_HEADER, id)));
+    if let Some(id) = id {
+        headers.insert(REQUEST_ID_HEADER, id);
+    }
     // 0 means no limit.
     if allowance.limit > 0 {
         headers.insert(RATE_LIMIT_HEADER, HeaderValue::from(allowance.limit));

@@ -84,22 +84,21 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
         let (head, body) = request.into_parts();
-        is_json(&head.headers)?;
+        let media_type = json_media_type(&head.headers)?;
         let limit = operation().max_body.bytes();
         let bytes = read_after(server, &head.headers, body, limit).await?;
         Ok(Self {
-            bytes: decoded(server, &head.headers, bytes).await?,
+            bytes: decoded(server, media_type, bytes).await?,
             parsed_as: PhantomData,
         })
     }
 }
 
-/// Returns the JSON of a request in UTF-8, see [`text`].
+/// Returns the JSON of a request with this media type in UTF-8, see [`text`].
 ///
 /// # Errors
 /// As [`LargeWork::run`](app::core::large_work::LargeWork::run).
-pub async fn decoded(server: &Server, headers: &HeaderMap, bytes: Bytes) -> Result<Bytes, Error> {
-    let media_type = text::media_type(headers);
+pub async fn decoded(server: &Server, media_type: &str, bytes: Bytes) -> Result<Bytes, Error> {
     if text::is_plain_request(media_type, &bytes) {
         return Ok(bytes);
     }
@@ -149,13 +148,13 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     }
 }
 
-/// Checks that a body is JSON by its content type, in an accepted charset.
-fn is_json(headers: &HeaderMap) -> ApiResult<()> {
-    let Some(given) = headers.get(header::CONTENT_TYPE) else {
-        return Ok(());
+/// Returns the media type of a body, which has to be JSON in an accepted charset; empty without one.
+fn json_media_type(headers: &HeaderMap) -> ApiResult<&str> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return Ok("");
     };
-    let given = given.to_str().unwrap_or_default();
-    let essence = given.split(';').next().unwrap_or_default().trim();
+    let given = value.to_str().unwrap_or_default();
+    let essence = text::essence(given);
     let json = essence.eq_ignore_ascii_case("application/json")
         || essence
             .get(essence.len().saturating_sub(5)..)
@@ -166,7 +165,7 @@ fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     if !is_charset_accepted(given) {
         return Err(HttpError::WrongCharset.into());
     }
-    Ok(())
+    Ok(given)
 }
 
 /// Returns true if JSON with this media type is in an accepted charset.

@@ -19,6 +19,7 @@ use std::{
 
 use app::core::shares::TaskOwner;
 use axum::Router;
+use futures::FutureExt;
 use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -32,7 +33,7 @@ use tokio::{
 use self::{
     paced::Paced,
     requests::{CountedBody, RequestCounts},
-    unread::keep_remainder,
+    unread::{keep_remainder, settle},
 };
 use crate::{
     Server,
@@ -141,14 +142,10 @@ async fn serve_connection(
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let open = counts.begin();
         let (request, remainder) = keep_remainder(request);
-        let answer = answer(connection.clone(), request);
-        async move {
-            let mut response = answer.await;
-            if let Some(remainder) = remainder {
-                remainder.settle(&mut response).await;
-            }
-            Ok::<_, Infallible>(response.map(|body| CountedBody::new(body, open)))
-        }
+        let answered = answer(connection.clone(), request);
+        answered
+            .then(|response| settle(remainder, response))
+            .map(|response| Ok::<_, Infallible>(response.map(|body| CountedBody::new(body, open))))
     });
     // The stream itself limits the time of a head: hyper would make a timer for each request.
     let served = http1::Builder::new()

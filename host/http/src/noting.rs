@@ -1,7 +1,8 @@
 //! Deserializer around another one, which notes unknown members of a body at any depth. It reads bodies that
 //! borrow from the received bytes, and those that are parsed to values.
 //!
-//! It costs one comparison of each name and a copy of the path, and nothing for the values.
+//! It costs one comparison of each name, and nothing for the values. The path to a value is written only
+//! when the value has members or elements.
 
 use std::fmt;
 
@@ -24,8 +25,10 @@ pub struct Notes {
     pub warnings: Warnings,
     /// True if the body has a known property other than `type`.
     pub has_known: bool,
-    /// Path to the value being read. Of a long name it has the start.
+    /// Path to the object or list being read. Of a long name it has the start.
     path: String,
+    /// Known property whose value is being read. The path lacks it until the value is entered.
+    property: &'static str,
 }
 
 impl Notes {
@@ -40,12 +43,17 @@ impl Notes {
         known: Option<&'static [&'static str]>,
     ) -> Result<(), E> {
         self.path.truncate(object);
+        self.property = "";
+        let own = known.and_then(|known| known.iter().find(|own| **own == name));
+        if let Some(own) = own {
+            self.has_known |= name != KIND_PROPERTY;
+            self.property = own;
+            return Ok(());
+        }
         if object > 0 {
             self.path.push('.');
         }
-        let unknown_to = known.filter(|known| !known.contains(&name));
-        self.has_known |= known.is_some() && unknown_to.is_none() && name != KIND_PROPERTY;
-        if let Some(known) = unknown_to {
+        if let Some(known) = known {
             let path = &self.path;
             self.warnings.add(|| member_warning(path, name, known));
             if misspelling(name, known).is_some() {
@@ -54,6 +62,25 @@ impl Notes {
         }
         self.path.push_str(shortened(name));
         Ok(())
+    }
+
+    /// Enters the object or list that is being read. Returns the length of its path.
+    fn enter(&mut self) -> usize {
+        let property = std::mem::take(&mut self.property);
+        if !property.is_empty() {
+            if !self.path.is_empty() {
+                self.path.push('.');
+            }
+            self.path.push_str(property);
+        }
+        self.path.len()
+    }
+
+    /// Steps from a list, whose path has this length, to an element.
+    fn step_to_element(&mut self, list: usize, index: usize) {
+        self.path.truncate(list);
+        self.path.push_str(&format!("[{index}]"));
+        self.property = "";
     }
 }
 
@@ -182,7 +209,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<V::Value, A::Error> {
-        let object = self.notes.path.len();
+        let object = self.notes.enter();
         self.inner.visit_map(Members {
             inner: members,
             object,
@@ -196,7 +223,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
         if self.known.is_some() {
             return Err(de::Error::invalid_type(Unexpected::Seq, &self));
         }
-        let list = self.notes.path.len();
+        let list = self.notes.enter();
         self.inner.visit_seq(Items {
             inner: items,
             list,
@@ -251,8 +278,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, A> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        self.notes.path.truncate(self.list);
-        self.notes.path.push_str(&format!("[{}]", self.index));
+        self.notes.step_to_element(self.list, self.index);
         self.index += 1;
         self.inner.next_element_seed(Noting::new(seed, self.notes))
     }

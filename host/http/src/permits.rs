@@ -35,19 +35,11 @@ pub async fn acquire(limiter: &RequestLimiter) -> Result<(), Error> {
 /// # Errors
 /// As [`acquire`].
 pub async fn acquire_for_project(limiter: &RequestLimiter, caller: Caller) -> Result<(), Error> {
-    // The first call determines the project; later calls are for the same one.
-    let is_known = CURRENT_REQUEST.with(|context| context.permits.caller.set(caller.clone()));
-    if is_known.is_err() {
+    let is_held = CURRENT_REQUEST.with(|context| context.permits.exchange(limiter, caller));
+    if is_held {
         return Ok(());
     }
-    leave();
-    match limiter.try_acquire_for_project(&caller) {
-        Some(permit) => {
-            CURRENT_REQUEST.with(|context| *context.permits.project.lock() = Some(permit));
-            Ok(())
-        }
-        None => Box::pin(acquire(limiter)).await,
-    }
+    Box::pin(acquire(limiter)).await
 }
 
 /// Acquires the permit to build a page of a list, which the request holds until it is answered.
@@ -69,10 +61,5 @@ pub(crate) async fn acquire_page() -> Result<(), Error> {
 
 /// Releases the permit of a request that waits for its client, or opens a stream.
 pub fn leave() {
-    drop(CURRENT_REQUEST.with(|context| {
-        (
-            context.permits.server.lock().take(),
-            context.permits.project.lock().take(),
-        )
-    }));
+    CURRENT_REQUEST.with(|context| context.permits.release());
 }

@@ -139,12 +139,12 @@ impl OperationRunner {
     }
 
     /// Answers a request once for its `Idempotency-Key`.
-    async fn answer_once(&self, request: Request, deadline: Option<Instant>) -> Response {
+    fn answer_once(&self, request: Request, deadline: Option<Instant>) -> BoxFuture<'_, Response> {
         if idempotency::applies_to(&request) && !self.operation.ignores_idempotency_key {
             let answer = idempotency::answer(&self.server, request, deadline, |it| self.handle(it));
-            return Box::pin(answer).await;
+            return answer.boxed();
         }
-        self.handle(request).await
+        self.handle(request)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Media types of responses that a client accepts.
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use net::text::essence;
 
 use super::{EVENT_STREAM_MEDIA_TYPE, JSON_MEDIA_TYPE};
 
@@ -71,12 +72,6 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
 pub(crate) fn content_type(headers: &HeaderMap) -> Option<&str> {
     let given = headers.get(header::CONTENT_TYPE)?;
     given.to_str().ok().map(essence)
-}
-
-/// Returns a media type without its parameters.
-fn essence(media_type: &str) -> &str {
-    let essence = media_type.split(';').next();
-    essence.unwrap_or_default().trim()
 }
 
 /// Returns true if a range has the weight 0, by which it is excluded.

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Methods of an endpoint.
-pub(super) const METHODS: &str = "GET, POST, DELETE";
+pub(super) const ENDPOINT_METHODS: &str = "GET, POST, DELETE";
 /// Methods of an endpoint that offers no stream.
 pub(super) const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
 /// Explanation for a request with another method.
@@ -47,7 +47,7 @@ pub(super) fn refuse(head: &Parts, body: &[u8]) -> Option<Response> {
         Method::POST => {}
         // The version of the protocol has no streams.
         Method::GET => return Some(refuse_method(METHODS_WITHOUT_STREAM)),
-        _ => return Some(refuse_method(METHODS)),
+        _ => return Some(refuse_method(ENDPOINT_METHODS)),
     }
     let (status, problem) = problem(&head.headers)?;
     Some(Refusal::new(status, id_of(body), problem).into_response())

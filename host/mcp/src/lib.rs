@@ -65,6 +65,7 @@ use http::{
     ApiResult, Path, ProjectKey, Server, body, context::operation, operation::Permission,
     request_id,
 };
+use net::text::media_type;
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
 static CONNECTION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -144,7 +145,7 @@ pub async fn session(
 
 /// Answers a request with a method that endpoints do not take.
 pub async fn wrong_method() -> Response {
-    headers::refuse_method(headers::METHODS)
+    headers::refuse_method(headers::ENDPOINT_METHODS)
 }
 
 /// Returns true if the version of the protocol has streams of `GET`.
@@ -166,7 +167,7 @@ async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
     let server = &endpoint.server;
     let limit = operation().max_body.bytes();
     let bytes = body::read_after(server, &head.headers, body, limit).await?;
-    let bytes = body::decoded(server, &head.headers, bytes).await?;
+    let bytes = body::decoded(server, media_type(&head.headers), bytes).await?;
     if let Some(refused) = headers::refuse(&head, &bytes) {
         return Ok(refused);
     }

@@ -123,12 +123,15 @@ fn to_bytes(body: &Bytes, text: Cow<'_, str>) -> Bytes {
 }
 
 /// Returns the media type without its parameters.
-fn essence(media_type: &str) -> &str {
-    media_type.split(';').next().unwrap_or_default().trim()
+#[must_use]
+pub fn essence(media_type: &str) -> &str {
+    let end = memchr(b';', media_type.as_bytes());
+    media_type[..end.unwrap_or(media_type.len())].trim()
 }
 
 fn charset_label(media_type: &str) -> Option<&str> {
-    media_type.split(';').skip(1).find_map(|parameter| {
+    let parameters = memchr(b';', media_type.as_bytes())? + 1;
+    media_type[parameters..].split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         let is_charset = name.trim().eq_ignore_ascii_case("charset");
         is_charset.then(|| value.trim().trim_matches(['"', '\'']))

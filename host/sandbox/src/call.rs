@@ -32,6 +32,7 @@ use crate::{
     },
     toolkit::{
         State,
+        abi::v1::Toolkit,
         imports::http::{LazyOutgoing, Node, OutgoingParts},
         webhook_secrets::{self, WebhookSecrets},
     },
@@ -53,6 +54,8 @@ const MAX_MEDIA_TYPE_BYTES: usize = 128;
 pub(crate) struct CallContext<'s> {
     pub(crate) runtime: &'s Runtime,
     pub(crate) node: &'s Arc<Node>,
+    /// Empty reservation of the tenant.
+    pub(crate) memory: Reservation,
     pub(crate) clock: &'s Clock,
     pub(crate) quarantine: &'s Quarantine,
     pub(crate) session: Option<Arc<CassetteSession>>,
@@ -78,28 +81,30 @@ enum GuestEnd {
 pub(crate) async fn run(
     context: CallContext<'_>,
     loaded: Arc<Loaded>,
-    call: Call,
+    mut call: Box<Call>,
     permit: Permit,
     active: ActiveGuard,
     on_cancel: impl FnOnce(Outcome),
 ) -> Result<Outcome, Refusal> {
-    let limits = call.limits.clamped();
+    call.limits = call.limits.clamped();
+    let max_wall = call.limits.wall;
     let started = Instant::now();
-    let deadline = started + limits.wall;
-    let observer = Observer::new(started, limits);
+    let deadline = started + max_wall;
+    let observer = Observer::new(started, &call.limits);
     let meter = observer.meter.clone();
     let node = context.node;
     let component = call.component;
     let initial_state = call.state.clone();
     let withhold = loaded.toolkit.verifies_webhooks;
     let prepared = prepare(&context, call, withhold, &permit, &observer, deadline);
-    let (store, action, guest_context) = prepared;
-    let cpu_permits = permit.state.clone();
+    let (store, mut action, guest_context) = prepared;
+    let cpu_permits = permit.state().clone();
     let guest = async move {
-        let ended = run_guest(store, &loaded, action, guest_context, limits).await;
-        // These are held until the store is dropped.
-        drop((permit, active));
-        ended
+        // These are declared before the store, so that they are held until it is dropped.
+        let _held = (permit, active);
+        let mut store = store;
+        let invoked = invoke(&mut store, &loaded.toolkit, &mut action, &guest_context).await;
+        guest_end(invoked, &mut store)
     };
     let running = scopeguard::guard((observer, initial_state), |(observer, state)| {
         on_cancel(Outcome {
@@ -109,14 +114,22 @@ pub(crate) async fn run(
     });
     let ended = scheduler::run(Box::pin(guest), meter, &node.threads, cpu_permits, deadline).await;
     let (observer, initial_state) = ScopeGuard::into_inner(running);
-    let failed = |failure| (Err(failure), Vec::new(), None, initial_state);
-    let (output, files, memory, state) = match ended {
+    let failed = |failure| Outcome {
+        state: initial_state,
+        ..observer.outcome(Err(failure))
+    };
+    let mut outcome = match ended {
         Ok(GuestEnd::Returned {
             output,
             files,
             memory,
             state,
-        }) => (Ok(output), files, memory, state),
+        }) => Outcome {
+            files,
+            memory,
+            state,
+            ..observer.outcome(Ok(output))
+        },
         Ok(GuestEnd::Failed(failure)) => failed(failure),
         Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy(Capacity::Calls)),
         Err(stopped) => {
@@ -124,33 +137,27 @@ pub(crate) async fn run(
                 tracing::error!(panic = text, %component, "a host function panicked");
                 context.quarantine.panicked(&component, Instant::now());
             }
-            failed(failure::from_stopped(&stopped, limits.wall))
+            failed(failure::from_stopped(&stopped, max_wall))
         }
     };
     let session = context.session;
-    let difference = session.and_then(|session| session.take_difference());
-    let output = match difference {
-        Some(how) => Err(failure::replay_difference(how)),
-        None => output,
-    };
-    Ok(Outcome {
-        files,
-        memory,
-        state,
-        ..observer.outcome(output)
-    })
+    if let Some(how) = session.and_then(|session| session.take_difference()) {
+        outcome.output = Err(failure::replay_difference(how));
+    }
+    Ok(outcome)
 }
 
-/// Creates the store of a call. Returns it with the action and the context that the guest gets.
+/// Creates the store of a call, whose limits are at most the ceiling. Returns it with the action
+/// and the context that the guest gets.
 fn prepare(
     context: &CallContext<'_>,
-    call: Call,
+    call: Box<Call>,
     withhold: bool,
     permit: &Permit,
     observer: &Observer,
     deadline: Instant,
 ) -> (Store<State>, Action, types::Context) {
-    let limits = call.limits.clamped();
+    let max_wall_ms = call.limits.wall.as_millis() as u64;
     let (action, webhook_secrets) = WebhookSecrets::take(call.action, &call.policy, withhold);
     let trace = observer.trace.clone();
     if !webhook_secrets.is_empty() {
@@ -161,20 +168,20 @@ fn prepare(
     }
     let node = context.node;
     let meter = observer.meter.clone();
-    let guest_memory = node.memory.reserve(&call.tenant);
-    let created_memory = node.memory.reserve(&call.tenant);
+    let guest_memory = context.memory.empty();
+    let created_memory = context.memory.empty();
     let state = State {
-        limiter: Limiter::new(guest_memory, limits.memory, meter.clone()),
+        limiter: Limiter::new(guest_memory, call.limits.memory, meter.clone()),
         meter,
         trace,
-        files: Files::new(call.files, call.files_memory, created_memory, limits),
+        files: Files::new(call.files, call.files_memory, created_memory, &call.limits),
         outgoing: LazyOutgoing::new(OutgoingParts {
             node: node.clone(),
             tenant: call.tenant,
-            cpu_permits: permit.state.clone(),
+            cpu_permits: permit.state().clone(),
             policy: call.policy,
             grant: call.grant,
-            limits,
+            limits: call.limits,
             run_trace: call.trace,
             caller_runtime: Handle::current(),
             max_decoded_file_bytes: 0,
@@ -184,34 +191,33 @@ fn prepare(
         clock: context.clock.clone(),
         session: context.session.clone(),
         deadline,
-        max_cpu: limits.cpu,
-        max_host_calls: limits.host_calls,
         instantiated: false,
         table: State::new_table(),
         wasi: None,
     };
-    let all_ms = limits.wall.as_millis() as u64;
     let guest_context = types::Context {
         run_id: call.context.run_id,
         user_id: call.context.user_id,
         fields: call.context.fields,
-        remaining_ms: context.remaining_ms.unwrap_or(all_ms),
+        remaining_ms: context.remaining_ms.unwrap_or(max_wall_ms),
     };
-    (store(context.runtime, state, limits), action, guest_context)
+    (store(context.runtime, state), action, guest_context)
 }
 
 /// Creates a store with every limit set.
-fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
-    let mut store = Store::new(&runtime.engine, state);
-    store.limiter(|state| &mut state.limiter);
+fn store(runtime: &Runtime, state: State) -> Store<State> {
+    let limits = state.limits();
     // The fuel of each host call covers its arguments or the guest's result.
     let fuel = 2 * limits.result.max(limits.request_body) + HOSTCALL_SLACK_BYTES;
+    let mut store = Store::new(&runtime.engine, state);
+    store.limiter(|state| &mut state.limiter);
     store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
     store.set_max_component_handles(MAX_GUEST_HANDLES);
     store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
     store.epoch_deadline_callback(|store| {
         let state = store.data();
-        Ok(tick(&state.meter, state.max_cpu, state.max_host_calls))
+        let limits = state.limits();
+        Ok(tick(&state.meter, limits.cpu, limits.host_calls))
     });
     store
 }
@@ -236,15 +242,12 @@ pub(crate) fn tick(meter: &Meter, max_cpu: Duration, max_host_calls: u32) -> Upd
     UpdateDeadline::Yield(1)
 }
 
-/// Runs the guest from instantiation to the last byte of its result.
-async fn run_guest(
-    mut store: Store<State>,
-    loaded: &Loaded,
-    action: Action,
-    guest_context: types::Context,
-    limits: Limits,
+/// Returns the way in which a guest ended, with everything that the caller gets from its store.
+fn guest_end(
+    invoked: wasmtime::Result<Result<Output, Failure>>,
+    store: &mut Store<State>,
 ) -> GuestEnd {
-    match invoke(&mut store, loaded, action, &guest_context, limits).await {
+    match invoked {
         Ok(Err(failure)) => GuestEnd::Failed(failure),
         Ok(Ok(output)) => GuestEnd::Returned {
             output,
@@ -260,30 +263,30 @@ async fn run_guest(
                 &state.limiter,
                 &state.meter,
                 state.instantiated,
-                limits,
+                state.limits(),
             ))
         }
     }
 }
 
+/// Runs the guest from instantiation to the last byte of its result. Takes the request of a webhook
+/// out of the action.
 async fn invoke(
     store: &mut Store<State>,
-    loaded: &Loaded,
-    action: Action,
+    toolkit: &Toolkit,
+    action: &mut Action,
     guest_context: &types::Context,
-    limits: Limits,
 ) -> wasmtime::Result<Result<Output, Failure>> {
-    let toolkit = &loaded.toolkit;
     let instance = toolkit.instantiate(store).await?;
     store.data_mut().instantiated = true;
     Ok(match action {
         Action::Execute { tool, arguments } => {
             let output = toolkit
-                .execute(store, &instance, (&tool, &arguments, guest_context))
+                .execute(&mut *store, &instance, (&*tool, &*arguments, guest_context))
                 .await?;
             output
                 .map_err(failure::from_tool_error)
-                .and_then(|bytes| tool_output(bytes, limits))
+                .and_then(|bytes| tool_output(bytes, store.data().limits()))
         }
         Action::Poll {
             trigger,
@@ -292,26 +295,26 @@ async fn invoke(
         } => {
             let output = toolkit
                 .poll(
-                    store,
+                    &mut *store,
                     &instance,
-                    (&trigger, &config, &cursor, guest_context),
+                    (&*trigger, &*config, &*cursor, guest_context),
                 )
                 .await?;
             output
                 .map_err(failure::from_tool_error)
-                .and_then(|polled| poll_output(polled, limits))
+                .and_then(|polled| poll_output(polled, store.data().limits()))
         }
         Action::Receive {
             trigger,
             config,
             request,
         } => {
-            let request = to_inbound(request);
+            let request = to_inbound(std::mem::take(request));
             let output = toolkit
                 .receive(
                     &mut *store,
                     &instance,
-                    (&trigger, &config, &request, guest_context),
+                    (&*trigger, &*config, &request, guest_context),
                 )
                 .await?;
             let redactor = store.data().trace.redactor();
@@ -319,7 +322,7 @@ async fn invoke(
                 .map_err(|error| {
                     failure::from_tool_error(webhook_secrets::redacted_error(error, &redactor))
                 })
-                .and_then(|received| receive_output(received, limits))
+                .and_then(|received| receive_output(received, store.data().limits()))
                 .and_then(|output| webhook_secrets::redacted(output, &redactor))
         }
     })
@@ -340,7 +343,7 @@ fn to_inbound(request: Inbound) -> types::Inbound {
     }
 }
 
-fn tool_output(bytes: Vec<u8>, limits: Limits) -> Result<Output, Failure> {
+fn tool_output(bytes: Vec<u8>, limits: &Limits) -> Result<Output, Failure> {
     if bytes.len() as u64 > limits.result {
         return Err(over_size(limits));
     }
@@ -348,7 +351,7 @@ fn tool_output(bytes: Vec<u8>, limits: Limits) -> Result<Output, Failure> {
     Ok(Output::Data(bytes.into()))
 }
 
-fn poll_output(polled: types::Polled, limits: Limits) -> Result<Output, Failure> {
+fn poll_output(polled: types::Polled, limits: &Limits) -> Result<Output, Failure> {
     if polled.cursor.len() > MAX_CURSOR_BYTES {
         return Err(failure::invalid(format!(
             "the cursor has more than {MAX_CURSOR_BYTES} bytes"
@@ -362,7 +365,7 @@ fn poll_output(polled: types::Polled, limits: Limits) -> Result<Output, Failure>
     })
 }
 
-fn receive_output(received: types::Received, limits: Limits) -> Result<Output, Failure> {
+fn receive_output(received: types::Received, limits: &Limits) -> Result<Output, Failure> {
     let media_type = received.media_type;
     let plain = media_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !(200..600).contains(&received.status) || media_type.len() > MAX_MEDIA_TYPE_BYTES || !plain {
@@ -382,7 +385,7 @@ fn receive_output(received: types::Received, limits: Limits) -> Result<Output, F
     })
 }
 
-fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failure> {
+fn events(events: Vec<types::Event>, limits: &Limits) -> Result<Vec<Event>, Failure> {
     let size: u64 = events
         .iter()
         .map(|event| (event.id.len() + event.payload.len()) as u64)

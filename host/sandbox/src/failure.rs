@@ -81,7 +81,7 @@ pub(crate) fn from_engine_error(
     limiter: &Limiter,
     meter: &Meter,
     instantiated: bool,
-    limits: Limits,
+    limits: &Limits,
 ) -> Failure {
     tracing::debug!(cause = format!("{cause:#}"), "a guest was ended");
     if meter.host_calls() > limits.host_calls {
@@ -90,8 +90,7 @@ pub(crate) fn from_engine_error(
             format!("the tool made more than {} host calls", limits.host_calls),
         );
     }
-    let Limits { memory, cpu, .. } = limits;
-    if let Some(failure) = from_trap(cause, limiter, instantiated, memory, cpu) {
+    if let Some(failure) = from_trap(cause, limiter, instantiated, limits.memory, limits.cpu) {
         return failure;
     }
     if let Some(exit) = cause.downcast_ref::<wasmtime_wasi::I32Exit>() {
@@ -185,7 +184,7 @@ pub(crate) fn violated(cause: &wasmtime::Error) -> Failure {
 }
 
 /// Creates the failure for an oversized result.
-pub(crate) fn over_size(limits: Limits) -> Failure {
+pub(crate) fn over_size(limits: &Limits) -> Failure {
     limit(
         kind::OUTPUT_TOO_LARGE,
         format!("the tool returned more than {} bytes", limits.result),

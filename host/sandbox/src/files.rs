@@ -32,7 +32,10 @@ struct Inner {
     digests: HashMap<String, Digest>,
     /// Memory of the created files.
     memory: Reservation,
-    limits: Limits,
+    /// Maximum size of the created files together, in bytes.
+    max_bytes: u64,
+    /// Maximum number of created files.
+    max_files: u32,
 }
 
 impl Files {
@@ -40,7 +43,7 @@ impl Files {
         given: Vec<File>,
         given_memory: Option<Reservation>,
         memory: Reservation,
-        limits: Limits,
+        limits: &Limits,
     ) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             given,
@@ -48,7 +51,8 @@ impl Files {
             created: Vec::new(),
             digests: HashMap::new(),
             memory,
-            limits,
+            max_bytes: limits.file,
+            max_files: limits.files,
         })))
     }
 
@@ -122,10 +126,10 @@ impl Files {
     /// Creates an empty file.
     pub(crate) fn create(&self, name: &str, media_type: &str) -> Result<String, Error> {
         let mut inner = self.lock();
-        if inner.created.len() >= inner.limits.files as usize {
+        if inner.created.len() >= inner.max_files as usize {
             return Err(error(
                 "limit",
-                format!("a call makes at most {} files", inner.limits.files),
+                format!("a call makes at most {} files", inner.max_files),
             ));
         }
         let id = (inner.created.len()..)
@@ -200,8 +204,8 @@ impl Inner {
     fn check_size(&self, more: usize) -> Result<(), Error> {
         let created = self.created.iter().map(|file| file.bytes.len() as u64);
         let size = created.sum::<u64>() + more as u64;
-        match size > self.limits.file {
-            true => Err(too_large(self.limits.file)),
+        match size > self.max_bytes {
+            true => Err(too_large(self.max_bytes)),
             false => Ok(()),
         }
     }
@@ -262,7 +266,7 @@ mod tests {
             ..Limits::default()
         };
         let memory = NodeMemory::new(node).reserve(&"a".into());
-        Files::new(given(), None, memory, limits)
+        Files::new(given(), None, memory, &limits)
     }
 
     #[test]
@@ -271,7 +275,7 @@ mod tests {
         let given_memory = node.reserve(&"a".into());
         given_memory.try_grow(3).unwrap();
         let memory = node.reserve(&"a".into());
-        let files = Files::new(given(), Some(given_memory), memory, Limits::default());
+        let files = Files::new(given(), Some(given_memory), memory, &Limits::default());
         let id = files.create("b", "text/plain").unwrap();
         files.append(&id, b"12").unwrap();
         drop(files.take_memory());

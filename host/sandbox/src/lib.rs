@@ -216,7 +216,7 @@ impl Sandbox {
     /// Returns a [`Refusal`] if nothing ran. A call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
         let component = self.load(&call.component).await?;
-        self.run(component, call, None, None, drop).await
+        self.run(component, Box::new(call), None, None, drop).await
     }
 
     /// Loads a component, unless it is loaded already.
@@ -236,9 +236,10 @@ impl Sandbox {
         &self,
         call: Call,
         most: usize,
-    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let component = self.load(&call.component).await?;
-        self.call_or_cancel(component, call, Some(most), drop).await
+        self.call_or_cancel(component, Box::new(call), Some(most), drop)
+            .await
     }
 
     /// Runs one call like [`Self::call`], or like [`Self::record`] if a size is given. If the
@@ -250,10 +251,10 @@ impl Sandbox {
     pub async fn call_or_cancel(
         &self,
         component: Component,
-        call: Call,
+        call: Box<Call>,
         max_cassette_bytes: Option<usize>,
         on_cancel: impl FnOnce(Outcome),
-    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let Some(max_bytes) = max_cassette_bytes else {
             let ended = self.run(component, call, None, None, on_cancel).await;
             return ended.map(|outcome| (outcome, None));
@@ -264,14 +265,14 @@ impl Sandbox {
     async fn record_or_cancel(
         &self,
         component: Component,
-        call: Call,
+        call: Box<Call>,
         max_bytes: usize,
         on_cancel: impl FnOnce(Outcome),
-    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>), Refusal> {
         let session = Arc::new(CassetteSession::record(max_bytes));
         let withhold = component.0.toolkit.verifies_webhooks;
         let (action, _) = WebhookSecrets::take(call.action.clone(), &call.policy, withhold);
-        let recording = Cassette::begin(&call, &action);
+        let recording = Box::new(Cassette::begin(&call, &action));
         let outcome = self
             .run(component, call, Some(session.clone()), None, on_cancel)
             .await?;
@@ -328,7 +329,7 @@ impl Sandbox {
         let component = self.load(&call.component).await?;
         self.run(
             component,
-            call,
+            Box::new(call),
             Some(Arc::new(CassetteSession::replay(cassette))),
             Some(cassette.remaining_ms),
             drop,
@@ -349,15 +350,15 @@ impl Sandbox {
     ) -> Result<Outcome<ProxyResponse>, Refusal> {
         let inner = &*self.inner;
         let permit = inner.scheduler.acquire(&request.tenant).await?;
-        inner.node.memory.check_start(&request.tenant)?;
-        let cpu_permits = &permit.state;
-        Ok(http::send_proxy_request(&inner.node, cpu_permits, request, on_cancel).await)
+        let memory = inner.node.memory.reserve_for_start(&request.tenant)?;
+        let cpu_permits = permit.state();
+        Ok(http::send_proxy_request(&inner.node, memory, cpu_permits, request, on_cancel).await)
     }
 
     async fn run(
         &self,
         Component(loaded): Component,
-        call: Call,
+        call: Box<Call>,
         session: Option<Arc<CassetteSession>>,
         remaining_ms: Option<u64>,
         on_cancel: impl FnOnce(Outcome),
@@ -367,10 +368,11 @@ impl Sandbox {
             return Err(Refusal::Quarantined);
         }
         let permit = inner.scheduler.acquire(&call.tenant).await?;
-        inner.node.memory.check_start(&call.tenant)?;
+        let memory = inner.node.memory.reserve_for_start(&call.tenant)?;
         let context = call::CallContext {
             runtime: &inner.runtime,
             node: &inner.node,
+            memory,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,
             session,
@@ -411,10 +413,10 @@ impl Sandbox {
         let inner = &*self.inner;
         let loaded = inner.programs.get(&inner.cache, program.module).await?;
         let permit = inner.scheduler.acquire(&program.tenant).await?;
-        inner.node.memory.check_start(&program.tenant)?;
+        let memory = inner.node.memory.reserve_for_start(&program.tenant)?;
         let context = program::ProgramContext {
             engine: &inner.programs.engine,
-            memory: &inner.node.memory,
+            memory,
             threads: &inner.node.threads,
             clock: &inner.settings.clock,
         };

@@ -11,7 +11,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    pub(crate) fn new(started: Instant, limits: Limits) -> Self {
+    pub(crate) fn new(started: Instant, limits: &Limits) -> Self {
         Self {
             trace: Arc::new(Trace::new(started, limits)),
             meter: Arc::default(),

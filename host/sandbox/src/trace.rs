@@ -16,7 +16,8 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 /// Log and requests of one call.
 pub(crate) struct Trace {
     started: Instant,
-    limits: Limits,
+    max_lines: u32,
+    max_bytes: u64,
     recorded: Mutex<Recorded>,
 }
 
@@ -42,10 +43,11 @@ impl Recorded {
 }
 
 impl Trace {
-    pub(crate) fn new(started: Instant, limits: Limits) -> Self {
+    pub(crate) fn new(started: Instant, limits: &Limits) -> Self {
         Self {
             started,
-            limits,
+            max_lines: limits.log_lines,
+            max_bytes: limits.log_bytes,
             recorded: Mutex::default(),
         }
     }
@@ -63,9 +65,7 @@ impl Trace {
         let at = self.started.elapsed();
         let line = one_line(&recorded.redact(cut(message, MAX_LINE_BYTES)));
         let bytes = recorded.log_bytes + line.len() as u64;
-        if recorded.log.len() as u64 >= u64::from(self.limits.log_lines)
-            || bytes > self.limits.log_bytes
-        {
+        if recorded.log.len() as u64 >= u64::from(self.max_lines) || bytes > self.max_bytes {
             recorded.log_full = true;
             let message = "the log is full: further lines are dropped".to_owned();
             recorded.log.push(LogLine {
@@ -209,7 +209,7 @@ mod tests {
     fn trace(log_lines: u32, log_bytes: u64) -> Trace {
         Trace::new(
             Instant::now(),
-            Limits {
+            &Limits {
                 log_lines,
                 log_bytes,
                 ..Limits::default()

@@ -351,13 +351,12 @@ async fn dropped_call_reports_a_cancelled_outcome() {
         let digest = host.sandbox.install(component).await.unwrap().digest;
         let loaded = host.sandbox.load(&digest).await.unwrap();
         let mut cancelled = None;
-        let call = host
+        let call = Box::new(call(digest, "{}"));
+        let called = host
             .sandbox
-            .call_or_cancel(loaded, call(digest, "{}"), None, |outcome| {
-                cancelled = Some(outcome)
-            });
+            .call_or_cancel(loaded, call, None, |outcome| cancelled = Some(outcome));
         tokio::select! {
-            ended = call => panic!("it goes on: {ended:?}"),
+            ended = called => panic!("it goes on: {ended:?}"),
             () = until(|| host.sandbox.gauges().live == 1) => {}
         }
         let outcome = cancelled.unwrap();

@@ -79,7 +79,7 @@ impl Host {
         entry: Entry,
         input: CallInput,
         max_bytes: usize,
-    ) -> Result<(Outcome, Option<Cassette>)> {
+    ) -> Result<(Outcome, Option<Box<Cassette>>)> {
         Ok(self
             .sandbox
             .record(self.prepare(entry, input), max_bytes)

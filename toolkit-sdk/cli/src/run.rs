@@ -129,7 +129,7 @@ pub(crate) struct FinishedCall {
     /// Schema of its data.
     output: Option<Value>,
     /// Cassette, if a recording was requested and did not exceed its maximum size.
-    pub(crate) cassette: Option<Cassette>,
+    pub(crate) cassette: Option<Box<Cassette>>,
 }
 
 /// Runs the call of the options, with the input of a case if one is given, and records up to

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use app::runs::{self, prompt::Prompt};
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderName, request::Parts},
+};
 use http::{
     ApiError, ApiResult, IN_TABLE, Json, Path, Prefix, ProjectKey, Server, errors, reply::RawJson,
     signature::Input,
@@ -15,7 +18,7 @@ use utoipa::ToSchema;
 use super::not_blank;
 
 /// Header that contains headers for the language model.
-const GATEWAY_HEADERS: &str = "x-llm-gateway-headers";
+const GATEWAY_HEADERS: HeaderName = HeaderName::from_static("x-llm-gateway-headers");
 
 /// A prompt for the arguments of a tool.
 #[derive(Deserialize, ToSchema)]

@@ -90,14 +90,14 @@ impl From<AuthParameter> for CustomParameter {
 pub(super) fn custom_credential(
     parameters: Option<AuthParameters>,
     data: Option<ConnectionData>,
-) -> ApiResult<Option<CustomCredential>> {
+) -> ApiResult<Option<Box<CustomCredential>>> {
     match (data, parameters) {
-        (Some(data), _) => Ok(Some(CustomCredential::Connection {
+        (Some(data), _) => Ok(Some(Box::new(CustomCredential::Connection {
             scheme: data.auth_scheme,
             toolkit: data.toolkit_slug,
             values: data.val.unwrap_or_default(),
-        })),
-        (None, Some(parameters)) => parameters.try_into().map(Some),
+        }))),
+        (None, Some(parameters)) => Ok(Some(Box::new(CustomCredential::try_from(parameters)?))),
         (None, None) => Ok(None),
     }
 }

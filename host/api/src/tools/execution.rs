@@ -172,11 +172,11 @@ fn input(
         (Some(_), Some(_)) => {
             Err(errors::invalid("text: cannot be combined with `arguments`").into())
         }
-        (Some(text), None) => Ok(Input::Prompt(Prompt {
+        (Some(text), None) => Ok(Input::Prompt(Box::new(Prompt {
             text,
             headers,
             ..Prompt::default()
-        })),
+        }))),
         (None, Some(arguments)) => Ok(Input::Arguments(bytes.slice_ref(arguments.as_bytes()))),
         (None, None) => Ok(Input::Arguments(Bytes::from_static(b"{}"))),
     }

@@ -46,7 +46,7 @@ pub(crate) struct CredentialChoice {
     /// Account; if a user is named, one that this user may use.
     pub account: Option<AccountId>,
     /// Credential that the request itself has. No account is used then.
-    pub custom: Option<CustomCredential>,
+    pub custom: Option<Box<CustomCredential>>,
 }
 
 /// Selects the credential for a tool.
@@ -59,7 +59,7 @@ pub(crate) async fn grant(
 ) -> Result<Granted> {
     let toolkit = &found.release.slug;
     let record = match (choice.custom, choice.account) {
-        (Some(custom), _) => return custom_grant(found, custom),
+        (Some(custom), _) => return custom_grant(found, *custom),
         (None, Some(id)) => {
             let user = choice.user_id.is_some().then_some(user);
             if user.is_none() && project.stored.config.two_factor {
@@ -261,7 +261,7 @@ pub(crate) async fn proxy_context(
         scheme,
         toolkit,
         values,
-    }) = choice.custom
+    }) = choice.custom.map(|custom| *custom)
     {
         let release = app.catalog.release(&toolkit, LATEST)?;
         let (mode, values) = validate_values(&release, &scheme, values)?;

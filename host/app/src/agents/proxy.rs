@@ -120,7 +120,7 @@ pub async fn proxy(
     let release = toolkits::named(&catalog, "toolkit_slug", toolkit)?.current();
     let config = caller.config();
     scope::check_proxy(config, &release.slug)?;
-    let selected = match &request.custom {
+    let selected = match request.custom.as_deref() {
         Some(CustomCredential::Connection { toolkit, .. })
             if !toolkit.eq_ignore_ascii_case(&release.slug) =>
         {

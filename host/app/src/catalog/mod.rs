@@ -29,10 +29,11 @@ mod validators;
 mod versions;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, atomic::AtomicI64},
 };
 
+use ahash::HashMap;
 use arc_swap::ArcSwap;
 use manifest::{EgressRule, Hints, Version};
 use sandbox::{Digest, Limits, Policy};

@@ -117,10 +117,10 @@ impl Sequence {
 
     /// Returns the next request id.
     #[must_use]
-    pub fn request(&self) -> String {
+    pub fn request(&self) -> Arc<str> {
         let mut text = *b"req_00000000000";
         write_number(&mut text[4..], self.0.fetch_add(1, Ordering::Relaxed));
-        ascii_text(&text).to_owned()
+        ascii_text(&text).into()
     }
 }
 
@@ -187,11 +187,11 @@ impl LogId {
     }
 }
 
-/// Returns the last `N` digits of a number in base 62.
-pub(crate) fn number_text<const N: usize>(number: u64) -> String {
+/// Returns the last `N` digits of a number in base 62, as ASCII characters.
+pub(crate) fn number_digits<const N: usize>(number: u64) -> [u8; N] {
     let mut digits = [0; N];
     write_number(&mut digits, number);
-    ascii_text(&digits).to_owned()
+    digits
 }
 
 /// Returns characters of an id as text.

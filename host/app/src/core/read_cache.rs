@@ -1,7 +1,8 @@
 //! A cache of what was read from the store, which keeps nothing that a change has made stale.
 
-use std::{borrow::Borrow, collections::HashMap, hash::Hash};
+use std::{borrow::Borrow, hash::Hash};
 
+use ahash::HashMap;
 use parking_lot::RwLock;
 
 /// Values that were read from the store, by key.
@@ -20,7 +21,7 @@ impl<K: Clone + Eq + Hash, V: Clone> ReadCache<K, V> {
     /// Creates a cache that empties when it would exceed `capacity` entries.
     pub(crate) fn new(capacity: usize) -> Self {
         let entries = Entries {
-            values: HashMap::new(),
+            values: HashMap::default(),
             changes: 0,
         };
         Self {

@@ -154,8 +154,8 @@ impl Amounts {
 
     /// Returns the bytes of an owner that still count.
     fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
-        let parts = self.owners(kind).get(owner).into_iter();
-        let counted = parts.flat_map(|parts| parts.range(part - COUNTED_PARTS..));
+        let parts = self.owners(kind).get(owner).into_iter().flatten();
+        let counted = parts.filter(|(at, _)| **at >= part - COUNTED_PARTS);
         counted.map(|(_, bytes)| bytes).sum()
     }
 

@@ -1,4 +1,6 @@
 //! Arguments of an execution: sent by the caller, or made from a prompt.
+use std::mem;
+
 use bytes::Bytes;
 use sandbox::{File, Reservation};
 
@@ -19,7 +21,7 @@ pub enum Input {
     /// The arguments, a JSON object as received.
     Arguments(Bytes),
     /// A prompt that a language model turns into arguments.
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
 }
 
 /// Arguments that match the schema of a tool.
@@ -38,7 +40,7 @@ pub(super) struct Arguments {
 /// Input whose arguments are valid. A prompt is still to become arguments.
 pub(super) enum CheckedInput {
     Arguments(Arguments),
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
 }
 
 /// Checks the arguments of a call that does not run yet. Fails if the call would fail because of them.
@@ -63,7 +65,8 @@ pub(super) async fn check(
         Input::Arguments(json) => json,
         Input::Prompt(prompt) => return Ok(CheckedInput::Prompt(prompt)),
     };
-    let mut arguments = with_files(app, project, tool, json, None).await?;
+    let mut arguments = Arguments::new(json, None);
+    arguments.load_files(app, project, tool).await?;
     let (large, json) = (&app.large_work, &arguments.json);
     let accepted = tool.input.accept(large, &project.tenant, json).await?;
     let accepted = accepted
@@ -75,44 +78,39 @@ pub(super) async fn check(
     Ok(CheckedInput::Arguments(arguments))
 }
 
-impl CheckedInput {
-    /// Returns the arguments. Calls the language model if they are to be made from a prompt.
-    pub(super) async fn into_arguments(
-        self,
+impl Arguments {
+    fn new(json: Bytes, tokens: Option<Tokens>) -> Self {
+        Self {
+            json,
+            files: Vec::new(),
+            files_memory: None,
+            tokens,
+            unknown: Vec::new(),
+        }
+    }
+
+    /// Makes arguments from a prompt, with the files that they name. Calls the language model.
+    pub(super) async fn from_prompt(
         app: &App,
         project: &SharedProject,
         tool: &Tool,
-    ) -> Result<Arguments> {
-        match self {
-            Self::Arguments(arguments) => Ok(arguments),
-            Self::Prompt(prompt) => {
-                let (json, tokens) =
-                    Box::pin(prompt::to_arguments(app, project, tool, &prompt)).await?;
-                with_files(app, project, tool, json, Some(tokens)).await
-            }
-        }
+        prompt: &Prompt,
+    ) -> Result<Self> {
+        let (json, tokens) = prompt::to_arguments(app, project, tool, prompt).await?;
+        let mut arguments = Self::new(json, Some(tokens));
+        arguments.load_files(app, project, tool).await?;
+        Ok(arguments)
     }
-}
 
-async fn with_files(
-    app: &App,
-    project: &SharedProject,
-    tool: &Tool,
-    json: Bytes,
-    tokens: Option<Tokens>,
-) -> Result<Arguments> {
-    let (json, files, files_memory) = if tool.takes_files {
-        Box::pin(files::resolve_files(app, project, tool, json)).await?
-    } else {
-        (json, Vec::new(), None)
-    };
-    Ok(Arguments {
-        json,
-        files,
-        files_memory,
-        tokens,
-        unknown: Vec::new(),
-    })
+    /// Loads the files that the arguments name.
+    async fn load_files(&mut self, app: &App, project: &SharedProject, tool: &Tool) -> Result<()> {
+        if tool.takes_files {
+            let json = mem::take(&mut self.json);
+            (self.json, self.files, self.files_memory) =
+                Box::pin(files::resolve_files(app, project, tool, json)).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Turns a prompt into arguments for a tool without executing the tool. Fails if the tool does not

@@ -1,7 +1,7 @@
 //! Counts of executions by toolkit, for the metrics of the operator.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -23,7 +23,7 @@ pub(super) const HOST_TOOLS: &str = "(host)";
 /// Counts of the executions of this process, by toolkit. Counting takes atomic increments and no
 /// lock, except for the first execution of a toolkit.
 #[derive(Debug, Default)]
-pub(crate) struct ExecutionCounts(ArcSwap<HashMap<Arc<str>, Arc<ToolkitCounts>>>);
+pub(crate) struct ExecutionCounts(ArcSwap<BTreeMap<Arc<str>, Arc<ToolkitCounts>>>);
 
 /// Counts of the executions of a toolkit.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl ExecutionCounts {
                 } else {
                     toolkit
                 };
-                let mut next = HashMap::clone(known);
+                let mut next = BTreeMap::clone(known);
                 next.entry(name.into()).or_default();
                 next
             });
@@ -73,13 +73,11 @@ impl ExecutionCounts {
     /// Returns the counts of each toolkit, by name.
     pub(crate) fn read(&self) -> Vec<(Arc<str>, Arc<ToolkitCounts>)> {
         let known = self.0.load();
-        let mut all: Vec<_> = HashMap::clone(&known).into_iter().collect();
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        all
+        BTreeMap::clone(&known).into_iter().collect()
     }
 }
 
-fn is_full(known: &HashMap<Arc<str>, Arc<ToolkitCounts>>) -> bool {
+fn is_full(known: &BTreeMap<Arc<str>, Arc<ToolkitCounts>>) -> bool {
     known.len() >= MAX_TOOLKITS
 }
 

@@ -2,13 +2,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use sandbox::{Action, Cause, Failure, Outcome, kind};
+use sandbox::{Action, Cause, Failure, kind};
 
 use super::{
-    arguments::{self, Input},
+    arguments::{self, Arguments, CheckedInput, Input},
     log::Subject,
-    present::present,
-    record::OpenRecord,
+    present::{Presented, present},
+    record::{OpenRecord, reserve_slot},
     run::{self, Guest, Run},
 };
 use crate::{
@@ -41,7 +41,7 @@ pub struct ToolCall {
     /// The connected account to use, or `None` for the user's newest one.
     pub account: Option<AccountId>,
     /// A credential sent with the request.
-    pub custom: Option<CustomCredential>,
+    pub custom: Option<Box<CustomCredential>>,
     /// The tool router session in which the tool runs.
     pub session: Option<SessionId>,
     /// The input of the tool.
@@ -92,8 +92,14 @@ pub(crate) async fn execute_resolved(
     };
     let granted = accounts::grant(app, project, resolved, &user, choice).await?;
     // The language model is called after all other checks of the call, because it costs money.
-    let arguments = input.into_arguments(app, project, tool).await?;
+    let arguments = match input {
+        CheckedInput::Arguments(arguments) => arguments,
+        CheckedInput::Prompt(prompt) => {
+            Box::pin(Arguments::from_prompt(app, project, tool, &prompt)).await?
+        }
+    };
     let given: Vec<_> = arguments.files.iter().map(|file| file.id.clone()).collect();
+    let slot = reserve_slot(app, project).await?;
     let subject = Subject {
         project: project.clone(),
         tool: tool.slug.clone(),
@@ -107,7 +113,7 @@ pub(crate) async fn execute_resolved(
         arguments: arguments.json.clone(),
         tokens: arguments.tokens,
     };
-    let mut record = OpenRecord::open(app, subject).await?;
+    let mut record = OpenRecord::open(app, slot, subject);
     let run = Run {
         project,
         release,
@@ -131,21 +137,18 @@ pub(crate) async fn execute_resolved(
     if let (Err(failure), Some(scopes)) = (&mut outcome.output, &granted.scopes) {
         explain_missing_scopes(failure, record.last_status(), scopes, &tool.scopes);
     }
-    let mut execution = conclude(app, project, resolved, record, outcome, &given).await;
+    let presented = present(app, project, resolved, outcome, &given).await;
+    let mut execution = conclude(release, record, presented).await;
     execution.unknown_arguments = arguments.unknown;
     Ok(execution)
 }
 
-/// Presents the outcome of a run, and closes its record.
+/// Closes the record of a run with the result that the caller receives.
 async fn conclude(
-    app: &App,
-    project: &SharedProject,
-    resolved: &ResolvedTool,
+    release: &Arc<Release>,
     record: OpenRecord<'_>,
-    outcome: Outcome,
-    given: &[String],
+    presented: Presented,
 ) -> Execution {
-    let presented = present(app, project, resolved, outcome, given).await;
     let log_id = record.id().clone();
     let is_written = record.close(presented.kept, presented.error.clone());
     let error = match is_written.await {
@@ -159,7 +162,7 @@ async fn conclude(
         log_id,
         data: presented.data,
         error,
-        release: Some(resolved.release.clone()),
+        release: Some(release.clone()),
         beginning: presented.beginning,
         unknown_arguments: Vec::new(),
     }

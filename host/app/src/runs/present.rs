@@ -55,11 +55,13 @@ pub(super) async fn present(
         memory,
         ..
     } = outcome;
+    let returned = match returned_data(output) {
+        Ok(data) => data,
+        Err(failed) => return failed,
+    };
     // The permit is held until a large result is checked and stored, to limit the number of results
     // that are in memory twice.
-    let is_large =
-        matches!(&output, Ok(Output::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES);
-    let _permit = if is_large {
+    let _permit = if returned.len() > MAX_INLINE_RESULT_BYTES {
         match app.files.acquire_large_result(&project.tenant).await {
             Ok(permit) => Some(permit),
             Err(cause) => return not_kept("its large result", &cause),
@@ -67,7 +69,7 @@ pub(super) async fn present(
     } else {
         None
     };
-    let kept = match checked_data(app, project, resolved, output).await {
+    let kept = match checked_data(app, project, resolved, returned).await {
         Ok(data) => data,
         Err(failed) => return failed,
     };
@@ -127,21 +129,25 @@ fn invalid_output(message: &str) -> Presented {
     Presented::failure(kind::OUTPUT_INVALID, message, None)
 }
 
-/// Returns the data of a tool that matches its schema, or the failure.
+/// Returns the data that a tool returned, or the failure.
+fn returned_data(output: Result<Output, Failure>) -> Result<Bytes, Presented> {
+    match output {
+        Ok(Output::Data(data)) => Ok(data),
+        Ok(_) => Err(invalid_output("the tool returned the result of a trigger")),
+        Err(failure) => {
+            let Failure { kind, message, .. } = &failure;
+            Err(Presented::failure(kind, message, Some(&failure)))
+        }
+    }
+}
+
+/// Returns data of a tool as an object if it matches the schema, or the failure.
 async fn checked_data(
     app: &App,
     project: &Project,
     resolved: &ResolvedTool,
-    output: Result<Output, Failure>,
+    data: Bytes,
 ) -> Result<Bytes, Presented> {
-    let data = match output {
-        Ok(Output::Data(data)) => data,
-        Ok(_) => return Err(invalid_output("the tool returned the result of a trigger")),
-        Err(failure) => {
-            let Failure { kind, message, .. } = &failure;
-            return Err(Presented::failure(kind, message, Some(&failure)));
-        }
-    };
     let (large, schema) = (&app.large_work, &resolved.tool.output);
     let problems = schema.problems(large, &project.tenant, &data);
     match problems.await {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use sandbox::{Outcome, RequestRecord, RunTrace, cassette::Cassette, kind};
 use scopeguard::ScopeGuard;
 use store::Time;
+use tokio::sync::oneshot;
 
 use super::{
     counts::{ExecutionEnd, HOST_TOOLS},
@@ -23,7 +24,7 @@ use crate::{
         ids::LogId,
         trace::{OpenSpan, SpanContext, SpanKind, Work},
     },
-    projects::quotas::Kind,
+    projects::{Project, quotas::Kind},
     runs::errors,
 };
 
@@ -52,6 +53,19 @@ impl Start {
     }
 }
 
+/// Reserves the slot for the record of a run. Waits while the buffer of the log is full. Fails if the
+/// project has written too much into the log in a day.
+pub(super) async fn reserve_slot(app: &App, project: &Project) -> Result<Slot> {
+    let (owner, now) = (project.id.as_str(), app.clock.now());
+    if app
+        .quotas
+        .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
+    {
+        return Err(errors::log_full());
+    }
+    app.log.reserve().await
+}
+
 struct Open<'a> {
     app: &'a App,
     slot: Slot,
@@ -62,22 +76,14 @@ struct Open<'a> {
     span: Option<OpenSpan>,
     /// The observations of the sandbox, once something has run.
     observed: Option<Observed>,
-    cassette: Option<Cassette>,
+    /// The cassette, in a box, because few runs have one and it is large.
+    cassette: Option<Box<Cassette>>,
 }
 
 impl<'a> OpenRecord<'a> {
-    /// Opens the record of a run. Waits while the buffer of the log is full. Fails if the project has written
-    /// too much into the log in a day.
-    pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
-        let (owner, now) = (subject.project.id.as_str(), app.clock.now());
-        if app
-            .quotas
-            .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
-        {
-            return Err(errors::log_full());
-        }
-        let slot = app.log.reserve().await?;
-        Ok(Self::at(app, slot, subject, Start::now(&app.clock)))
+    /// Opens the record of a run that starts now.
+    pub(super) fn open(app: &'a App, slot: Slot, subject: Subject) -> Self {
+        Self::at(app, slot, subject, Start::now(&app.clock))
     }
 
     /// Opens the record of a call that started earlier.
@@ -127,7 +133,7 @@ impl<'a> OpenRecord<'a> {
     }
 
     /// Adds the cassette of the run.
-    pub(super) fn set_cassette(&mut self, cassette: Option<Cassette>) {
+    pub(super) fn set_cassette(&mut self, cassette: Option<Box<Cassette>>) {
         self.0.cassette = cassette;
     }
 
@@ -138,15 +144,24 @@ impl<'a> OpenRecord<'a> {
             None => ExecutionEnd::Success,
             Some(_) => ExecutionEnd::Failed,
         };
-        let (slot, entry) = ScopeGuard::into_inner(self.0).end(end, data, error);
-        slot.submit(entry).await
+        match ScopeGuard::into_inner(self.0).end(end, data, error) {
+            Some(written) => written.await.is_ok(),
+            None => true,
+        }
     }
 }
 
 impl Open<'_> {
-    fn end(self, end: ExecutionEnd, data: Bytes, error: Option<String>) -> (Slot, Entry) {
+    /// Enters the record into the log. Returns a signal for its durability if the settings require
+    /// the call to wait for it.
+    fn end(
+        self: Box<Self>,
+        end: ExecutionEnd,
+        data: Bytes,
+        error: Option<String>,
+    ) -> Option<oneshot::Receiver<()>> {
         self.report(end);
-        let recorder = &self.app.log.recorder;
+        let log = &self.app.log;
         let cassette = self.cassette;
         let entry = Entry {
             id: self.id,
@@ -154,20 +169,19 @@ impl Open<'_> {
             started_at: self.start.time,
             ended_at: self.app.clock.now(),
             data,
-            cassette: cassette.and_then(|cassette| recorder.reserve(cassette, error.is_some())),
+            cassette: cassette.and_then(|kept| log.recorder.reserve(kept, error.is_some())),
             error,
             observed: self.observed.unwrap_or_default(),
             trace: self.span.map(|span| span.context.trace),
         };
-        (self.slot, entry)
+        log.enter(self.slot, entry)
     }
 
     fn cancel(self: Box<Self>) {
         if self.observed.is_some() {
             let cancelled = Presented::failure(kind::CANCELLED, CANCELLED_MESSAGE, None);
-            let (slot, entry) = self.end(ExecutionEnd::Cancelled, cancelled.kept, cancelled.error);
             // Nothing waits for the record.
-            drop(slot.enter(entry));
+            drop(self.end(ExecutionEnd::Cancelled, cancelled.kept, cancelled.error));
         }
     }
 

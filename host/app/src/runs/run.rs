@@ -59,12 +59,39 @@ pub(super) struct Request {
 }
 
 /// Calls a component. If this node does not have the component yet, installs it first.
-pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> {
-    let component = load_component(app, run.release).await?;
-    let mut record = run.record;
-    let run_id = record.as_ref().map(|record| record.id().to_string());
-    let trace = record.as_ref().and_then(|record| record.trace());
-    let call = Call {
+pub(super) fn call(
+    app: &App,
+    mut run: Run<'_, '_, Guest>,
+) -> impl Future<Output = Result<Outcome>> {
+    let release = run.release;
+    let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
+    let mut record = run.record.take();
+    // The call is made before the future, which would hold the parts of the run several times.
+    let call = to_call(run, record.as_deref(), app.files.settings.size);
+    async move {
+        let component = load_component(app, release).await?;
+        let called =
+            app.sandbox
+                .call_or_cancel(component, call, max_cassette_bytes, |mut outcome| {
+                    observe(&mut record, &mut outcome);
+                });
+        let ended = Box::pin(called).await;
+        let (mut outcome, cassette) = ended.map_err(|refusal| refusal_error(refusal, release))?;
+        observe(&mut record, &mut outcome);
+        if let Some(record) = record {
+            record.set_cassette(cassette);
+        }
+        Ok(outcome)
+    }
+}
+
+fn to_call(
+    run: Run<'_, '_, Guest>,
+    record: Option<&OpenRecord<'_>>,
+    max_file_bytes: u64,
+) -> Box<Call> {
+    let run_id = record.map(|record| record.id().to_string());
+    Box::new(Call {
         component: run.release.digest,
         tenant: run.project.tenant.clone(),
         action: run.what.action,
@@ -76,27 +103,14 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         policy: run.policy,
         grant: run.credential,
         limits: Limits {
-            file: app.files.settings.size,
+            file: max_file_bytes,
             ..run.limits
         },
         files: run.what.files,
         files_memory: run.what.files_memory,
         state: run.what.state,
-        trace,
-    };
-    let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
-    let called = app
-        .sandbox
-        .call_or_cancel(component, call, max_cassette_bytes, |mut outcome| {
-            observe(&mut record, &mut outcome);
-        });
-    let ended = Box::pin(called).await;
-    let (mut outcome, cassette) = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
-    observe(&mut record, &mut outcome);
-    if let Some(record) = record {
-        record.set_cassette(cassette);
-    }
-    Ok(outcome)
+        trace: record.and_then(OpenRecord::trace),
+    })
 }
 
 /// Sends a request without a guest.

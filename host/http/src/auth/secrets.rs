@@ -33,11 +33,12 @@ pub(super) fn given<'a>(
     name: &'static str,
 ) -> ApiResult<&'a str> {
     let mut found = None;
-    for (header, kind) in &KEY_HEADERS {
-        for value in headers.get_all(header) {
-            if found.replace((header.as_str(), *kind, value)).is_some() {
-                return Err(errors::key_ambiguous().into());
-            }
+    for (sent, value) in headers {
+        let of_key = KEY_HEADERS.iter().find(|(header, _)| header == sent);
+        if let Some((header, kind)) = of_key
+            && found.replace((header.as_str(), *kind, value)).is_some()
+        {
+            return Err(errors::key_ambiguous().into());
         }
     }
     match found {

@@ -137,12 +137,10 @@ impl Upload {
         if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
             return Err(HttpError::Encoded.into());
         }
-        let declared = headers.get(header::CONTENT_LENGTH);
-        let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
         Ok(Self {
+            declared: body.size_hint().exact(),
             body,
             limit,
-            declared,
             bytes: Vec::new(),
         })
     }

@@ -34,7 +34,7 @@ impl From<String> for Unfit {
 }
 
 impl Unfit {
-    /// Returns one line for each problem. Those of unknown members that the operation refuses are last.
+    /// Returns one line for each problem. Those of unknown properties that the operation refuses are last.
     pub fn problems(self, server: &Server) -> Vec<String> {
         let mut problems = self.problems;
         problems.extend(refused_members(server, &self.unknown));
@@ -47,16 +47,16 @@ pub(super) struct ReadObject<T> {
     /// The body, or the problems if it does not fit its type.
     body: Result<T, Vec<String>>,
     unknown: Warnings,
-    /// True if the object has a member that is known.
+    /// True if the object has a property that is known.
     has_known: bool,
 }
 
 impl<T> ReadObject<T> {
-    /// Returns the body, and takes note of its unknown members.
+    /// Returns the body, and takes note of its unknown properties.
     ///
     /// # Errors
-    /// All problems, if the body does not fit its type, if the operation refuses unknown members, or if a
-    /// change would change nothing because all its members are unknown.
+    /// All problems, if the body does not fit its type, if the operation refuses unknown properties, or if a
+    /// change would change nothing because all its properties are unknown.
     pub(super) fn admit(self, server: &Server, is_change: bool) -> ApiResult<T> {
         let unknown = self.unknown;
         let is_without_effect =
@@ -98,12 +98,12 @@ pub fn admit_unknown(server: &Server, warnings: Warnings) -> ApiResult<()> {
     Ok(())
 }
 
-/// Returns the lines for the unknown members that the operation refuses.
+/// Returns the lines for the unknown properties that the operation refuses.
 fn refused_members(server: &Server, unknown: &Warnings) -> Vec<String> {
     if !operation().refuses_unknown_members {
         return Vec::new();
     }
-    // Of more members than are noted, one could be a restriction.
+    // Of more properties than are noted, one could be a restriction.
     let accepts_others =
         server.config.sessions.unknown_members == UnknownMembers::Warn && unknown.unnamed() == 0;
     let mut lines: Vec<_> = unknown
@@ -149,7 +149,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(
 fn strict_object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::parse(bytes).map_err(|problem| problem.line(DOCUMENT_NAME))?;
-    // serde would deserialize a struct from an array of its members in order.
+    // serde would deserialize a struct from an array of its properties in order.
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(NOT_AN_OBJECT.to_owned()),
@@ -157,7 +157,7 @@ fn strict_object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
 }
 
 /// Parses a JSON object whose parts are borrowed from its bytes. Returns also the warnings about
-/// unknown members.
+/// unknown properties.
 ///
 /// # Errors
 /// If the bytes are not an object that fits the type.
@@ -171,7 +171,7 @@ pub fn borrowed_object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> ApiResult<(T,
 /// Every problem with the bytes.
 pub fn borrowed<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, Warnings), Unfit> {
     let json: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-    // serde would deserialize a struct from an array of its members in order.
+    // serde would deserialize a struct from an array of its properties in order.
     if json.trim_ascii_start().first() != Some(&b'{') {
         return Err(NOT_AN_OBJECT.to_owned().into());
     }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Caller, CallerPermit, PagePermit};
+use super::{Caller, CallerPermit, PagePermit, RequestLimiter};
 
 /// Permits of one request, released when it is answered.
 #[derive(Default)]
@@ -22,6 +22,27 @@ impl Permits {
     pub(crate) fn is_of_stranger(&self) -> bool {
         let caller = self.caller.get();
         caller.is_some_and(|caller| caller.stranger.is_some())
+    }
+
+    /// Exchanges the permit of the server for one of a project, if one is free. Returns false if the request
+    /// has to wait for it.
+    pub(crate) fn exchange(&self, limiter: &RequestLimiter, caller: Caller) -> bool {
+        // The first call determines the project; later calls are for the same one.
+        if self.caller.set(caller).is_err() {
+            return true;
+        }
+        self.release();
+        let caller = self.caller.get();
+        let permit = caller.and_then(|caller| limiter.try_acquire_for_project(caller));
+        let is_held = permit.is_some();
+        *self.project.lock() = permit;
+        is_held
+    }
+
+    /// Releases the concurrency permit.
+    pub(crate) fn release(&self) {
+        let released = (self.server.lock().take(), self.project.lock().take());
+        drop(released);
     }
 
     /// Moves the permit into a new value.

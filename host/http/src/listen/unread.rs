@@ -71,18 +71,23 @@ fn asks_to_close(headers: &HeaderMap) -> bool {
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
 }
 
-impl Remainder {
-    /// Reads what the answer has left of the body, or announces in the response that the connection ends.
-    pub(super) async fn settle<B>(self, response: &mut Response<B>) {
-        let unread = self.unread.lock().take();
-        let Some(body) = unread else {
-            return;
-        };
-        if self.is_withheld || !Box::pin(discard(body)).await {
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
-        }
+/// Reads what the answer has left of the body of its request, or announces in the response that the
+/// connection ends.
+pub(super) async fn settle<B>(
+    remainder: Option<Remainder>,
+    mut response: Response<B>,
+) -> Response<B> {
+    let Some(remainder) = remainder else {
+        return response;
+    };
+    let unread = remainder.unread.lock().take();
+    if let Some(body) = unread
+        && (remainder.is_withheld || !Box::pin(discard(body)).await)
+    {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
     }
+    response
 }
 
 /// Reads a body to its end. Returns false if it is too long, too slow or broken.

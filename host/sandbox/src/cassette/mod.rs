@@ -141,7 +141,11 @@ impl Cassette {
     }
 
     /// Completes the cassette of a call. Returns `None` if it is larger than allowed.
-    pub(crate) fn end(mut self, session: &CassetteSession, outcome: &Outcome) -> Option<Self> {
+    pub(crate) fn end(
+        mut self: Box<Self>,
+        session: &CassetteSession,
+        outcome: &Outcome,
+    ) -> Option<Box<Self>> {
         let Recorded {
             imports,
             signed,

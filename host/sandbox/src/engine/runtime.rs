@@ -50,6 +50,8 @@ const KEEP_TABLE: usize = 64 << 10;
 /// Stack memory cleared in place, in bytes. A call that sends no request uses a few KiB. Memory that a
 /// guest used beyond it returns to the kernel.
 const KEEP_STACK: usize = 16 << 10;
+/// Stacks and memories whose pages are given back to the kernel in one system call.
+const DECOMMIT_BATCH: usize = 16;
 /// Extensions that compiled code does without. Guests gain nothing measurable from them, and a file
 /// compiled on one processor stays valid on another that lacks them. Programs that count
 /// instructions do not know them either.
@@ -230,6 +232,9 @@ fn pool(live: u32, warm: u32, keep: usize, scan: bool) -> Result<Engine> {
         .linear_memory_keep_resident(keep)
         .table_keep_resident(KEEP_TABLE)
         .async_stack_keep_resident(KEEP_STACK)
+        // A slot is used again only after its pages were given back, and those that wait are taken first
+        // when slots run out.
+        .decommit_batch_size(DECOMMIT_BATCH)
         .pagemap_scan(if scan { Enabled::Auto } else { Enabled::No });
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

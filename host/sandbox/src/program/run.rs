@@ -15,7 +15,7 @@ use crate::{
     program::files::Files,
     schedule::{
         admission::Permit,
-        limiter::{Limiter, NodeMemory},
+        limiter::Limiter,
         meter::Meter,
         scheduler::{self, Stopped},
         ticker::ActiveGuard,
@@ -25,7 +25,8 @@ use crate::{
 /// Parts of the sandbox that a run uses.
 pub(crate) struct ProgramContext<'s> {
     pub(crate) engine: &'s wasmtime::Engine,
-    pub(crate) memory: &'s NodeMemory,
+    /// Empty reservation of the tenant.
+    pub(crate) memory: Reservation,
     pub(crate) threads: &'s Handle,
     pub(crate) clock: &'s Clock,
 }
@@ -45,11 +46,10 @@ pub(crate) async fn run(
     let started = Instant::now();
     let deadline = started + limits.wall;
     let meter: Arc<Meter> = Arc::default();
-    let output_memory = context.memory.reserve(&program.tenant);
-    let output = Arc::new(Output::new(limits.output, output_memory));
+    let output = Arc::new(Output::new(limits.output, context.memory.empty()));
     let entry = program.entry;
     let store = store(&context, program, meter.clone(), output.clone(), started);
-    let cpu_permits = permit.state.clone();
+    let cpu_permits = permit.state().clone();
     let guest = async move {
         let ended = run_guest(store, &pre, entry).await;
         // These are held until the store is dropped.
@@ -102,17 +102,13 @@ fn store(
     started: Instant,
 ) -> Store<State> {
     let limits = program.limits.clamped();
-    let memory = context.memory;
+    let memory = &context.memory;
     let state = State {
-        limiter: Limiter::new(
-            memory.reserve(&program.tenant),
-            limits.memory,
-            meter.clone(),
-        ),
+        limiter: Limiter::new(memory.empty(), limits.memory, meter.clone()),
         meter,
         limits,
         preparation: program.preparation,
-        files: Files::new(&program, limits, memory.reserve(&program.tenant)),
+        files: Files::new(&program, limits, memory.empty()),
         arguments: program.arguments,
         environment: program
             .environment
@@ -127,7 +123,7 @@ fn store(
         started,
         deadline: started + limits.wall,
         response: None,
-        messages: memory.reserve(&program.tenant),
+        messages: memory.empty(),
         memory: None,
     };
     let mut store = Store::new(context.engine, state);

@@ -71,14 +71,15 @@ impl NodeMemory {
         self.capacity.used()
     }
 
-    /// Checks that a tenant may have the memory with which a call starts.
+    /// Returns an empty reservation of a tenant, if it may have the memory with which a call starts.
     ///
     /// # Errors
     /// Returns the refusal if it may not.
-    pub(crate) fn check_start(&self, tenant: &Arc<str>) -> Result<(), Refusal> {
-        match self.capacity.refusal(tenant, self.start_bytes) {
+    pub(crate) fn reserve_for_start(&self, tenant: &Arc<str>) -> Result<Reservation, Refusal> {
+        let memory = self.reserve(tenant);
+        match memory.refusal(self.start_bytes) {
             Some(busy) => Err(Refusal::busy(Capacity::Memory, busy)),
-            None => Ok(()),
+            None => Ok(memory),
         }
     }
 
@@ -243,9 +244,9 @@ mod tests {
         let body = BodyMemory(Arc::new(node.reserve(&"a".into())));
         assert!(net::MemoryBudget::grow(&body, 512 << 20));
         assert!(!net::MemoryBudget::grow(&body, 1));
-        let refused = Err(Refusal::TenantBusy(Capacity::Memory));
-        assert_eq!(node.check_start(&"a".into()), refused);
-        assert_eq!(node.check_start(&"b".into()), Ok(()));
+        let refused = node.reserve_for_start(&"a".into()).unwrap_err();
+        assert_eq!(refused, Refusal::TenantBusy(Capacity::Memory));
+        assert!(node.reserve_for_start(&"b".into()).is_ok());
         let mut other = Limiter::new(node.reserve(&"b".into()), u64::MAX, Arc::default());
         assert!(other.memory_growing(0, 64 << 20, None).unwrap());
         assert!(!other.memory_growing(0, PAGE_BYTES, None).unwrap());

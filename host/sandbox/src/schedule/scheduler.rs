@@ -114,11 +114,23 @@ pub(crate) async fn run<T: Send + 'static>(
             Poll::Pending => Poll::Pending,
         },
     );
-    match run_until(deadline, short).await {
-        Some(Some(ended)) => return ended,
-        None => return Err(Stopped::Timeout),
-        Some(None) => {}
+    let ended = run_until(deadline, short).await;
+    match ended {
+        Some(Some(ended)) => ended,
+        None => Err(Stopped::Timeout),
+        // On the heap, so that the futures of short calls are small.
+        Some(None) => Box::pin(run_long(guest, meter, threads, cpu_permits, deadline)).await,
     }
+}
+
+/// Runs the rest of a long-running guest on the guest threads.
+async fn run_long<T: Send + 'static>(
+    guest: Caught<T>,
+    meter: Arc<Meter>,
+    threads: &Handle,
+    cpu_permits: Arc<Semaphore>,
+    deadline: Instant,
+) -> Result<T, Stopped> {
     meter.set_ready();
     let mut task = AbortOnDrop(threads.spawn(run_in_turns(guest, meter.clone(), cpu_permits)));
     let joined = loop {

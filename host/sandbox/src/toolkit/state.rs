@@ -11,7 +11,7 @@ use wasmtime_wasi::WasiCtx;
 
 use super::{imports::http::LazyOutgoing, webhook_secrets::WebhookSecrets};
 use crate::{
-    Clock,
+    Clock, Limits,
     cassette::CassetteSession,
     files::Files,
     schedule::{limiter::Limiter, meter::Meter},
@@ -38,10 +38,6 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     /// Deadline of the call, extended by the time it is held up.
     pub(crate) deadline: Instant,
-    /// Maximum processor time.
-    pub(crate) max_cpu: Duration,
-    /// Maximum number of host function calls.
-    pub(crate) max_host_calls: u32,
     /// True after the guest's instances were created; its own code runs from here on.
     pub(crate) instantiated: bool,
     pub(crate) table: ResourceTable,
@@ -57,10 +53,16 @@ impl State {
         table
     }
 
+    /// Returns the limits of the call.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.outgoing.limits()
+    }
+
     /// Counts a host function call. Returns an error past the limit.
     pub(crate) fn count_host_call(&self) -> Result<()> {
-        if self.meter.count_host_call() > self.max_host_calls {
-            wasmtime::bail!("more than {} host calls", self.max_host_calls);
+        let max_calls = self.limits().host_calls;
+        if self.meter.count_host_call() > max_calls {
+            wasmtime::bail!("more than {max_calls} host calls");
         }
         Ok(())
     }

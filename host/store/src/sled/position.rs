@@ -40,11 +40,11 @@ impl Position {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.store.to_vec();
-        for number in [self.sequence, self.keys, self.digest]
-            .iter()
-            .chain(&self.records)
-        {
+        let numbers = [self.sequence, self.keys, self.digest];
+        let length = self.store.len() + 8 * (numbers.len() + self.records.len());
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(&self.store);
+        for number in numbers.iter().chain(&self.records) {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes

@@ -13,7 +13,8 @@ use super::{counters, envelope};
 use crate::values::Values;
 use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
 use ::sled::{Db, IVec};
-use std::collections::{HashMap, HashSet};
+use ahash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// A well-formed batch, with everything that can be computed in advance.
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl<'a> Round<'a> {
         Round {
             db,
             position: position.clone(),
-            writes: HashMap::new(),
+            writes: HashMap::default(),
             vacated: Vec::new(),
         }
     }
@@ -136,8 +137,8 @@ fn plan(round: &Round<'_>, batch: Prepared) -> Result<Changes, CommitError> {
         round,
         now: batch.now,
         changes: Changes::new(&round.position),
-        claimed: HashSet::new(),
-        counts: HashMap::new(),
+        claimed: HashSet::default(),
+        counts: BTreeMap::new(),
     };
     for (collection, write, values) in batch.writes {
         planner.write(collection, write, values)?;
@@ -153,7 +154,7 @@ struct Planner<'a> {
     /// Unique keys that the batch itself has taken.
     claimed: HashSet<Vec<u8>>,
     /// Change in the number of live and removed records, by collection and project.
-    counts: HashMap<u16, HashMap<String, counters::Count>>,
+    counts: BTreeMap<u16, BTreeMap<String, counters::Count>>,
 }
 
 impl Planner<'_> {

@@ -10,7 +10,7 @@ use serde_json::Error;
 use super::problem::Problem;
 
 /// Beginnings of the parser's messages, each with what is wrong with the text.
-const REASONS: [(&str, &str); 17] = [
+const SYNTAX_REASONS: [(&str, &str); 17] = [
     ("EOF while parsing a string", "a string is not closed"),
     ("EOF while parsing", "the text ends too early"),
     ("expected `:`", "expected `:` after the name of a member"),
@@ -52,7 +52,9 @@ impl Problem {
     #[must_use]
     pub fn of_syntax(cause: &Error) -> Self {
         let message = cause.to_string();
-        let known = REASONS.iter().find(|(start, _)| message.starts_with(start));
+        let known = SYNTAX_REASONS
+            .iter()
+            .find(|(start, _)| message.starts_with(start));
         let reason = known.map_or(OTHER_REASON, |(_, reason)| reason);
         Self::not_json(cause.line(), cause.column(), reason)
     }

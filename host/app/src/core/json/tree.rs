@@ -81,7 +81,7 @@ impl<'a> Tree<'a> {
             arena,
             rules,
             elements: Vec::new(),
-            members: Vec::new(),
+            members: Vec::with_capacity(MAX_UNSORTED_MEMBERS),
             path: Vec::new(),
         };
         let mut from = serde_json::Deserializer::from_str(text);
@@ -206,7 +206,8 @@ struct Builder<'a> {
     elements: Vec<Tree<'a>>,
     /// The members of the open objects. Those of the innermost one are last.
     members: Vec<Member<'a>>,
-    /// The position in each open array and object, from the outermost one.
+    /// The position of the problem in each open array and object, from the innermost one. Empty
+    /// until parsing fails.
     path: Vec<Position<'a>>,
 }
 
@@ -225,7 +226,7 @@ impl<'a> Builder<'a> {
         Ok(self.arena.alloc_str(text))
     }
 
-    /// Returns the problem of a document. A broken rule is one of the value at the current path.
+    /// Returns the problem of a document. A broken rule is one of the value at the path.
     fn problem(&self, cause: &Error) -> Problem {
         let message = cause.to_string();
         if message.starts_with(NUMBER_OUT_OF_RANGE) {
@@ -244,10 +245,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the start of the current path as text.
+    /// Returns the start of the path as text.
     fn path_text(&self) -> String {
         let mut path = String::new();
-        for position in &self.path {
+        for position in self.path.iter().rev() {
             // Writing to a string cannot fail.
             let _ = match position {
                 Position::Element(index) => write!(path, "[{index}]"),
@@ -374,31 +375,29 @@ impl<'a> Visitor<'a> for Part<'_, 'a> {
         let depth_left = self.depth_inside()?;
         let Part { builder, .. } = self;
         let first = builder.elements.len();
-        let depth = builder.path.len();
-        builder.path.push(Position::Element(0));
-        while let Some(element) = elements.next_element_seed(Part {
-            builder,
-            depth_left,
-        })? {
-            builder.elements.push(element);
-            builder.path[depth] = Position::Element(builder.elements.len() - first);
+        loop {
+            let index = builder.elements.len() - first;
+            let parsed = elements.next_element_seed(Part {
+                builder,
+                depth_left,
+            });
+            match parsed.inspect_err(|_| builder.path.push(Position::Element(index)))? {
+                Some(element) => builder.elements.push(element),
+                None => return Ok(builder.close_array(first)),
+            }
         }
-        builder.path.truncate(depth);
-        Ok(builder.close_array(first))
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<Tree<'a>, A::Error> {
         let depth_left = self.depth_inside()?;
         let Part { builder, .. } = self;
         let first = builder.members.len();
-        let depth = builder.path.len();
         while let Some(name) = members.next_key_seed(Name(builder))? {
-            builder.path.push(Position::Member(name));
-            let value = members.next_value_seed(Part {
+            let parsed = members.next_value_seed(Part {
                 builder,
                 depth_left,
-            })?;
-            builder.path.truncate(depth);
+            });
+            let value = parsed.inspect_err(|_| builder.path.push(Position::Member(name)))?;
             builder.members.push((name, value));
         }
         builder.close_object(first)

@@ -7,14 +7,14 @@ use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305, XNonce,
     aead::{Aead, Payload},
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use store::{Document, Record};
 use zeroize::Zeroizing;
 
 use super::compression::{compress, decompress};
 use crate::{
     Result,
-    core::{errors, ids},
+    core::{errors, ids, json::RawJson},
 };
 
 const NONCE_BYTES: usize = 24;
@@ -93,6 +93,15 @@ impl<T> Sealed<T> {
         let parts = Parts::parse(&self.text);
         let uncompressed = parts.and_then(|parts| parts.size?.parse().ok());
         uncompressed.unwrap_or(self.text.len())
+    }
+
+    /// Writes the same text as [`Serialize`], without looking for characters to escape. Only for
+    /// values that this process has just sealed, because their text has none.
+    pub(crate) fn serialize_unescaped<S: Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        RawJson(format!("\"{}\"", self.text).into()).serialize(serializer)
     }
 
     /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.

@@ -15,13 +15,14 @@ const SECRET_CHARS: usize = 32;
 const CHECKSUM_CHARS: usize = 6;
 
 pub(super) fn new_secret(kind: KeyKind) -> String {
-    let body = format!("{}{}", kind.prefix(), ids::random_text(SECRET_CHARS));
-    let sum = checksum(&body);
-    body + &sum
+    let mut secret = format!("{}{}", kind.prefix(), ids::random_text(SECRET_CHARS));
+    let sum = checksum(secret.as_bytes());
+    secret.extend(sum.map(char::from));
+    secret
 }
 
-fn checksum(text: &str) -> String {
-    ids::number_text::<CHECKSUM_CHARS>(u64::from(crc32fast::hash(text.as_bytes())))
+fn checksum(body: &[u8]) -> [u8; CHECKSUM_CHARS] {
+    ids::number_digits(u64::from(crc32fast::hash(body)))
 }
 
 pub(super) fn is_well_formed(secret: &str) -> bool {
@@ -32,7 +33,7 @@ pub(super) fn is_well_formed(secret: &str) -> bool {
     let split = kind.prefix().len() + SECRET_CHARS;
     secret.is_ascii()
         && secret.len() == split + CHECKSUM_CHARS
-        && checksum(&secret[..split]) == secret[split..]
+        && checksum(&secret.as_bytes()[..split]) == secret.as_bytes()[split..]
 }
 
 /// Masks a key: the first six characters, followed by asterisks. A short key is masked completely.

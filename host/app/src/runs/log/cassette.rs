@@ -40,6 +40,7 @@ pub enum CassettePolicy {
 /// A cassette as stored.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredCassette {
+    #[serde(serialize_with = "Sealed::serialize_unescaped")]
     pub(super) sealed: Sealed<Cassette>,
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct Recorder {
 
 /// A cassette that waits to be written.
 pub(crate) struct PendingCassette {
-    pub(super) cassette: Cassette,
+    pub(super) cassette: Box<Cassette>,
     _reserved: OwnedSemaphorePermit,
 }
 
@@ -82,7 +83,7 @@ impl Recorder {
     }
 
     /// Returns the cassette for writing, if it is to be kept and the buffer has capacity.
-    pub(crate) fn reserve(&self, cassette: Cassette, failed: bool) -> Option<PendingCassette> {
+    pub(crate) fn reserve(&self, cassette: Box<Cassette>, failed: bool) -> Option<PendingCassette> {
         let is_wanted = self.policy == CassettePolicy::All || failed;
         if !is_wanted {
             return None;

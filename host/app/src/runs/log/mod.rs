@@ -142,9 +142,6 @@ pub struct Log {
 pub(crate) struct Slot {
     permit: mpsc::OwnedPermit<Message>,
     buffer_room: OwnedSemaphorePermit,
-    max_payload_bytes: usize,
-    flush_signal: Arc<FlushSignal>,
-    wait_until_durable: bool,
 }
 
 /// A signal that wakes the writer early, because a group is full or a caller waits. Without it,
@@ -234,7 +231,10 @@ impl Log {
                 .reserve_owned()
                 .await
                 .map_err(|_| stopping())?;
-            Ok(self.slot(permit, buffer_room))
+            Ok(Slot {
+                permit,
+                buffer_room,
+            })
         };
         Box::pin(timeout(SLOT_TIMEOUT, reserved))
             .await
@@ -248,17 +248,28 @@ impl Log {
             .try_acquire_many_owned(self.reserved_bytes)
             .ok()?;
         let permit = self.sender.clone().try_reserve_owned().ok()?;
-        Some(self.slot(permit, buffer_room))
-    }
-
-    fn slot(&self, permit: mpsc::OwnedPermit<Message>, buffer_room: OwnedSemaphorePermit) -> Slot {
-        Slot {
+        Some(Slot {
             permit,
             buffer_room,
-            max_payload_bytes: self.max_payload_bytes,
-            flush_signal: self.flush_signal.clone(),
-            wait_until_durable: self.wait_until_durable,
+        })
+    }
+
+    /// Enters a record. Returns a signal for its durability if the settings require the call to wait
+    /// for it.
+    pub(crate) fn enter(&self, slot: Slot, entry: Entry) -> Option<oneshot::Receiver<()>> {
+        let (done, written) = if self.wait_until_durable {
+            Some(oneshot::channel()).unzip()
+        } else {
+            (None, None)
+        };
+        let pending = Pending::new(entry, self.max_payload_bytes, slot.buffer_room);
+        slot.permit.send(Message::Entry(pending, done));
+        if self.flush_signal.submitted.fetch_add(1, Ordering::Relaxed) + 1 == MAX_GROUP_RECORDS
+            || self.wait_until_durable
+        {
+            self.flush_signal.notify.notify_one();
         }
+        written
     }
 
     /// Returns the number of slots of the buffer in use, by running executions and by records that
@@ -276,41 +287,6 @@ impl Log {
             .map_err(|_| stopping())?;
         self.flush_signal.notify.notify_one();
         written.await.map_err(|_| stopping())
-    }
-}
-
-impl Slot {
-    /// Enters a record. Returns false if the settings require the call to wait for the record and
-    /// the record could not be written.
-    pub(crate) async fn submit(self, entry: Entry) -> bool {
-        match self.enter(entry) {
-            Some(written) => written.await.is_ok(),
-            None => true,
-        }
-    }
-
-    /// Enters a record. Returns a signal for its durability if the settings require the call to wait
-    /// for it.
-    pub(crate) fn enter(self, entry: Entry) -> Option<oneshot::Receiver<()>> {
-        let (done, written) = if self.wait_until_durable {
-            Some(oneshot::channel()).unzip()
-        } else {
-            (None, None)
-        };
-        self.permit.send(Message::Entry(
-            Box::new(Pending::new(
-                entry,
-                self.max_payload_bytes,
-                self.buffer_room,
-            )),
-            done,
-        ));
-        if self.flush_signal.submitted.fetch_add(1, Ordering::Relaxed) + 1 == MAX_GROUP_RECORDS
-            || self.wait_until_durable
-        {
-            self.flush_signal.notify.notify_one();
-        }
-        written
     }
 }
 

@@ -75,6 +75,7 @@ impl Document for Page {
 /// data lack details.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Details {
+    #[serde(serialize_with = "Sealed::serialize_unescaped")]
     pub sealed: Sealed<Vec<Option<Detail>>>,
 }
 

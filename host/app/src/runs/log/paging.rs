@@ -16,9 +16,13 @@ impl<'a> Page<&'a str> {
     /// Creates a page of executions, which are in the order of their ids.
     pub(super) fn new(entries: &[&'a Pending]) -> Self {
         let list = |value: fn(&'a Pending) -> Option<&'a str>| {
-            let mut values: Vec<_> = entries.iter().filter_map(|entry| value(entry)).collect();
-            values.sort_unstable();
-            values.dedup();
+            let mut values = Vec::new();
+            for one in entries.iter().filter_map(|entry| value(entry)) {
+                // Most lists have few values, so this compares and allocates less than sorting all.
+                if let Err(place) = values.binary_search(&one) {
+                    values.insert(place, one);
+                }
+            }
             values
         };
         Self {

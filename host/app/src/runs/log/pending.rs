@@ -58,55 +58,79 @@ pub(super) struct Pending {
     failure: Option<String>,
     usage: Usage,
     requests: usize,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
 }
 
 impl Pending {
     /// Cuts a run down to its record, with at most `payload` bytes of arguments and of data
     /// each.
-    pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
-        let (subject, observed) = (entry.subject, entry.observed);
-        let sent = observed.requests.len();
+    pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Box<Self> {
         let error = entry.error.as_deref();
         let failure = error.map(|error| error.split(':').next().unwrap_or_default().to_owned());
-        let visibility = subject.project.stored.config.log_visibility;
-        let mut detail = (visibility != LogVisibility::DontStoreData).then(|| Detail {
-            arguments: truncate_json(&subject.arguments, payload),
-            data: truncate_json(&entry.data, payload),
-            error: entry.error,
-            log: observed.log.into_iter().map(Line::from).collect(),
-            requests: observed
-                .requests
-                .into_iter()
-                .map(SentRequest::from)
-                .collect(),
-        });
-        let text_size = subject.user.len() + subject.request_id.len();
-        let fixed_size = mem::size_of::<Self>() + text_size;
-        let room = fit_room(room, fixed_size, &mut detail);
-        Self {
-            size: fixed_size + detail.as_ref().map_or(0, Detail::size),
+        let visibility = entry.subject.project.stored.config.log_visibility;
+        let mut pending = Box::new(Self {
+            size: 0,
+            requests: entry.observed.requests.len(),
+            detail: (visibility != LogVisibility::DontStoreData).then(|| Detail {
+                arguments: truncate_json(&entry.subject.arguments, payload),
+                data: truncate_json(&entry.data, payload),
+                error: entry.error,
+                log: entry.observed.log.into_iter().map(Line::from).collect(),
+                requests: entry
+                    .observed
+                    .requests
+                    .into_iter()
+                    .map(SentRequest::from)
+                    .collect(),
+            }),
             id: entry.id,
-            project: subject.project,
-            release: subject.release,
+            project: entry.subject.project,
+            release: entry.subject.release,
             ended_at: entry.ended_at,
-            detail,
             cassette: entry.cassette,
-            tool: subject.tool,
-            user: subject.user,
-            account: subject.account,
-            auth_config: subject.auth_config,
-            source: subject.source,
-            session: subject.session,
-            request_id: subject.request_id.into_shared_text(),
+            tool: entry.subject.tool,
+            user: entry.subject.user,
+            account: entry.subject.account,
+            auth_config: entry.subject.auth_config,
+            source: entry.subject.source,
+            session: entry.subject.session,
+            request_id: entry.subject.request_id.into_shared_text(),
             trace: entry.trace,
             started_at: entry.started_at,
-            tokens: subject.tokens.map(Box::new),
+            tokens: entry.subject.tokens.map(Box::new),
             failure,
-            usage: observed.usage,
-            requests: sent,
-            _room: room,
+            usage: entry.observed.usage,
+            room,
+        });
+        pending.fit_room();
+        pending
+    }
+
+    /// Computes the size and adjusts the reservation to it. Releases unused bytes, or takes more if
+    /// they are free. Otherwise keeps the reservation and leaves out lines and requests.
+    fn fit_room(&mut self) {
+        self.size = self.memory();
+        let taken = self.room.num_permits();
+        if self.size <= taken {
+            drop(self.room.split(taken - self.size));
+            return;
         }
+        let missing = u32::try_from(self.size - taken).unwrap_or(u32::MAX);
+        let buffer_room = self.room.semaphore().clone();
+        match buffer_room.try_acquire_many_owned(missing) {
+            Ok(more) => self.room.merge(more),
+            Err(_) => {
+                let detail = self.detail.iter_mut();
+                detail.for_each(|detail| detail.leave_out_trace(NO_ROOM_NOTE));
+                self.size = self.memory();
+            }
+        }
+    }
+
+    /// Returns the size in memory, in bytes.
+    fn memory(&self) -> usize {
+        let detail = self.detail.as_ref().map_or(0, Detail::size);
+        mem::size_of::<Self>() + self.user.len() + self.request_id.len() + detail
     }
 
     /// Returns the execution as it is stored.
@@ -161,30 +185,6 @@ impl Pending {
     pub(super) fn is_slow(&self) -> bool {
         !(0..SLOW_RUN_MS).contains(&(self.ended_at.0 - self.started_at.0))
     }
-}
-
-/// Adjusts the reservation to a record of `fixed_size` bytes in addition to its details. Releases
-/// unused bytes, or takes more if they are free. Otherwise keeps the reservation and leaves out
-/// lines and requests.
-fn fit_room(
-    mut room: OwnedSemaphorePermit,
-    fixed_size: usize,
-    detail: &mut Option<Detail<RawJson>>,
-) -> OwnedSemaphorePermit {
-    let size = fixed_size + detail.as_ref().map_or(0, Detail::size);
-    let taken = room.num_permits();
-    if size <= taken {
-        drop(room.split(taken - size));
-        return room;
-    }
-    let missing = u32::try_from(size - taken).unwrap_or(u32::MAX);
-    match room.semaphore().clone().try_acquire_many_owned(missing) {
-        Ok(more) => room.merge(more),
-        Err(_) => detail
-            .iter_mut()
-            .for_each(|detail| detail.leave_out_trace(NO_ROOM_NOTE)),
-    }
-    room
 }
 
 impl Detail<RawJson> {

@@ -89,10 +89,9 @@ impl Writer {
                 // The group is written in either case, on timeout or on the signal.
                 let _ = timeout(MAX_WRITE_DELAY, self.flush_signal.notify.notified()).await;
             }
-            while group.len() < MAX_GROUP_RECORDS
-                && let Ok(more) = self.receiver.try_recv()
-            {
-                group.push(more);
+            if !self.receiver.is_empty() {
+                let free = MAX_GROUP_RECORDS - group.len();
+                self.receiver.recv_many(&mut group, free).await;
             }
             self.flush_signal
                 .submitted
@@ -179,7 +178,7 @@ impl Writer {
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
         let sealed = self
             .vault
-            .seal_compressed(context, &kept.cassette, now)
+            .seal_compressed(context, &*kept.cassette, now)
             .await?;
         let stored = StoredCassette { sealed };
         let size = stored.sealed.size();
@@ -354,7 +353,7 @@ mod tests {
         let of = |size: &usize| {
             let (mut record, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
             record.size = *size;
-            Box::new(record)
+            record
         };
         let count = |sizes: &[usize]| group_length(&sizes.iter().map(of).collect::<Vec<_>>());
         assert_eq!(count(&[1; 8]), 8);

@@ -22,7 +22,7 @@ use destination::{resolve_target, without_query};
 use super::{
     errors,
     log::Subject,
-    record::OpenRecord,
+    record::{OpenRecord, reserve_slot},
     run::{self, Request, Run},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub struct Proxy {
     /// The connected account whose credential is used.
     pub account: Option<AccountId>,
     /// A complete credential sent with the request.
-    pub custom: Option<CustomCredential>,
+    pub custom: Option<Box<CustomCredential>>,
     /// The path below the account's base URL, or an absolute URL.
     pub endpoint: String,
     /// The HTTP method, in upper case.
@@ -107,7 +107,8 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         arguments: arguments.to_string().into(),
         tokens: None,
     };
-    let mut record = OpenRecord::open(app, subject).await?;
+    let slot = reserve_slot(app, project).await?;
+    let mut record = OpenRecord::open(app, slot, subject);
     let run = Run {
         project,
         release: &release,

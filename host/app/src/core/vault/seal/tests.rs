@@ -25,6 +25,10 @@ fn what_was_sealed_opens_at_its_place() {
         !json.contains("secret") && json.starts_with("\"v1.dk_one."),
         "{json}"
     );
+    let mut unescaped = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut unescaped);
+    sealed.serialize_unescaped(&mut serializer).unwrap();
+    assert_eq!(unescaped, json.as_bytes());
     let read: Sealed<String> = serde_json::from_str(&json).unwrap();
     assert_eq!(key().open(at, &read).unwrap(), "secret");
 }

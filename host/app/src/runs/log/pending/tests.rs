@@ -81,7 +81,11 @@ pub(in crate::runs::log) fn entry(log_visibility: LogVisibility, lines: usize) -
 
 /// Returns the record of an execution that has reserved `taken` of `room` bytes, and the bytes that
 /// are free afterwards.
-pub(in crate::runs::log) fn pending(entry: Entry, taken: u32, room: usize) -> (Pending, usize) {
+pub(in crate::runs::log) fn pending(
+    entry: Entry,
+    taken: u32,
+    room: usize,
+) -> (Box<Pending>, usize) {
     let room = Arc::new(Semaphore::new(room));
     let taken = room.clone().try_acquire_many_owned(taken).unwrap();
     let pending = Pending::new(entry, PAYLOAD_BYTES, taken);

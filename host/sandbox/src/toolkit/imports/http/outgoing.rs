@@ -90,6 +90,11 @@ impl LazyOutgoing {
             .get_or_init(|| Arc::new(Outgoing::new(&self.parts, trace.clone())))
     }
 
+    /// Returns the limits of the call.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.parts.limits
+    }
+
     /// Releases the memory of responses that the guest has received by now.
     pub(super) fn release_delivered(&self) {
         if let Some(outgoing) = self.made.get() {

@@ -16,7 +16,7 @@ use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::{HttpResult, Node, Outgoing, OutgoingParts, credential, error, rules};
 use crate::{
-    File, Level, Outcome, ProxyRequest, ProxyResponse,
+    File, Level, Outcome, ProxyRequest, ProxyResponse, Reservation,
     contract::v1::http::{Body, Content, Request},
     failure,
     files::Files,
@@ -29,21 +29,21 @@ const BODY_FILE_ID: &str = "body";
 /// Time beyond the exchange for refreshing a credential and redacting it from the response.
 const OVERHEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Sends the request and reads the whole response. If the future is dropped, the outcome is passed
-/// to `on_cancel`.
+/// Sends the request and reads the whole response into `memory`, a reservation of the tenant. If the
+/// future is dropped, the outcome is passed to `on_cancel`.
 pub(crate) async fn send_proxy_request(
     node: &Arc<Node>,
+    memory: Reservation,
     cpu_permits: &Arc<Semaphore>,
     request: ProxyRequest,
     on_cancel: impl FnOnce(Outcome<ProxyResponse>),
 ) -> Outcome<ProxyResponse> {
     let limits = request.limits.clamped();
-    let running = scopeguard::guard(Observer::new(Instant::now(), limits), |observer| {
+    let running = scopeguard::guard(Observer::new(Instant::now(), &limits), |observer| {
         on_cancel(observer.outcome(Err(failure::cancelled())));
     });
     let (body, body_file) = body_as_file(request.body);
-    let memory = node.memory.reserve(&request.tenant);
-    let files = Files::new(body_file, None, memory, limits);
+    let files = Files::new(body_file, None, memory, &limits);
     let parts = OutgoingParts {
         node: node.clone(),
         tenant: request.tenant,
