@@ -195,6 +195,25 @@ async fn tools_of_other_toolkits_are_refused() {
 }
 
 #[tokio::test]
+async fn null_clears_both_lists_of_tools() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!("/auth_configs/{}", given::auth_config(&project).await);
+    let own = guest::tool(given::keyed().await);
+    let change = async |access: Value| {
+        let body = json!({ "type": "custom", "tool_access_config": access });
+        project.patch(&path, &body).await.expect(200);
+        project.get(&path).await.expect(200)["tool_access_config"].clone()
+    };
+    let lists = |tools: &[&str]| {
+        json!({
+            "tools_available_for_execution": tools, "tools_for_connected_account_creation": tools,
+        })
+    };
+    assert_eq!(change(lists(&[&own])).await, lists(&[&own]));
+    assert_eq!(change(Value::Null).await, lists(&[]));
+}
+
+#[tokio::test]
 async fn empty_name_is_refused() {
     let project = Host::shared().await.new_project().await;
     for name in ["", " "] {

@@ -148,6 +148,11 @@ async fn misspelled_restriction_creates_no_key() {
             "api_key_permission",
         ),
         (
+            &*keys,
+            json!({ "name": "ci", "allowed_ips": [] }),
+            "allowed_ips: is empty; leave it out for every address",
+        ),
+        (
             "/org/owner/project/new",
             json!({ "name": unique(8), "api_key_allowed_ips": ["10.0.0.1", "a", "b"] }),
             "api_key_allowed_ips[1]: is not an IP address or network; api_key_allowed_ips[2]: is",

@@ -150,6 +150,9 @@ async fn other_http_methods_get_errors_of_json_rpc() {
         );
         assert_eq!(answer.header("allow"), "GET, POST, DELETE");
     }
+    let head = project.exchange(Method::HEAD, &url, &[], Vec::new()).await;
+    assert_eq!(head.status, 405);
+    assert_eq!(head.header("allow"), "GET, POST, DELETE");
 }
 
 #[tokio::test]

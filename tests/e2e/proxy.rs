@@ -475,7 +475,7 @@ async fn proxy_request_needs_usable_account_or_credential() {
 }
 
 #[tokio::test]
-async fn tool_restricted_config_refuses_proxy_requests() {
+async fn tool_restricted_config_must_list_proxy_requests() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let config = json!({
@@ -488,13 +488,14 @@ async fn tool_restricted_config_refuses_proxy_requests() {
     let config = project.post("/auth_configs", &config).await.expect(201);
     let id = config["auth_config"]["id"].as_str().unwrap();
     let account = given::made_account(&project, id, "default", ACCOUNT_KEY).await;
-    let refused = proxy(
-        &project,
-        account["id"].as_str().unwrap(),
-        "/echo/x",
-        json!({}),
-    )
-    .await
-    .expect(403);
-    refused.assert_envelope();
+    let account = account["id"].as_str().unwrap();
+    let refused = proxy(&project, account, "/echo/x", json!({})).await;
+    refused.expect(403).assert_envelope();
+    let listed = json!({ "type": "custom", "tool_access_config": {
+        "tools_available_for_execution": ["proxy_execute"],
+    } });
+    let path = format!("/auth_configs/{id}");
+    project.patch(&path, &listed).await.expect(200);
+    let sent = proxy(&project, account, "/echo/x", json!({})).await;
+    sent.expect(200);
 }

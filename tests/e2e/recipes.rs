@@ -249,6 +249,14 @@ async fn wrong_recipe_is_refused_with_reasons() {
             json!([{ "name": "one", "tool_slug": "NO_SUCH_TOOL" }]),
             "NO_SUCH_TOOL",
         ),
+        (
+            json!([{ "name": "one", "tool_slug": "SERVICE_GET_RECIPE" }]),
+            "cannot be a step",
+        ),
+        (
+            json!([{ "name": "one", "tool_slug": "RECIPE_B" }]),
+            "cannot be a step",
+        ),
         (json!([{ "name": "one" }]), "must have one of"),
         (step(json!({})), "url"),
         (step(json!({ "url": 7 })), "url"),

@@ -99,6 +99,23 @@ async fn misspelled_restrictions_are_refused() {
             "{path}: {problems:?}"
         );
     }
+    for (restriction, remedy) in [
+        ("toolkits", "POST /mcp/servers/custom"),
+        ("tools", "`allowed_tools`"),
+    ] {
+        let mut server = json!({ "name": "Some tools", "auth_config_ids": [] });
+        server[restriction] = json!(["a"]);
+        let problems = project
+            .post("/mcp/servers", &server)
+            .await
+            .expect(400)
+            .problems();
+        let start = format!("{restriction}: does not belong here");
+        assert!(
+            problems[0].starts_with(&start) && problems[0].contains(remedy),
+            "{problems:?}"
+        );
+    }
     let newer = json!({ "theme": {}, "enable_instant": true });
     let patched = project.patch("/org/project/config", &newer).await;
     patched.expect(200);
@@ -172,6 +189,31 @@ async fn calls_of_a_batch_use_named_accounts() {
     }
     let recipe = results[4]["error"].as_str().unwrap();
     assert!(recipe.contains("steps of a recipe name"), "{recipe}");
+}
+
+#[tokio::test]
+async fn empty_account_or_user_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let echo = given::shared_echo().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let direct = format!("/tools/execute/{echo}");
+    let in_session = format!("{SESSION_PATH}/{session}/execute");
+    let call = json!({ "tool_slug": echo, "arguments": {}, "account": "" });
+    let calls = json!({ "tools": [call], "sync_response_to_workbench": false });
+    let batch = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": calls });
+    for (path, body, named) in [
+        (&direct, json!({ "user_id": "" }), "user_id: "),
+        (
+            &direct,
+            json!({ "connected_account_id": "" }),
+            "connected_account_id: ",
+        ),
+        (&in_session, call, "account: is empty"),
+        (&in_session, batch, "account: is empty"),
+    ] {
+        let refused = project.post(path, &body).await.expect(400);
+        assert!(refused.text.contains(named), "{body}: {}", refused.text);
+    }
 }
 
 #[tokio::test]

@@ -321,7 +321,7 @@ async fn partial_change_keeps_the_rest_of_blocks() {
         (&workbench["enable"], &workbench["tool_execution_enabled"]),
         (&json!(false), &json!(false))
     );
-    assert_eq!(workbench["auto_offload_threshold"], 9000.0);
+    assert_eq!(workbench["auto_offload_threshold"].to_string(), "9000");
     let connections = json!({ "enabled": false, "callback_url": "https://app.example.com/done",
         "enable_wait_for_connections": true, "enable_connection_removal": true });
     assert_eq!(config["manage_connections"], connections);

@@ -116,10 +116,16 @@ async fn all_problems_of_a_configuration_are_named() {
             "connected_accounts.{kit}[1]: the text is not the id of a connected account: `ca_`"
         ),
     ];
+    let echo = given::shared_echo().await;
+    let foreign =
+        format!("tools.{kit}.enable[0]: there is no {echo} in this toolkit, but in toolkit ");
     let slugs = json!({
         "user_id": "amy", "toolkits": { "enable": ["nonesuch", "Bearer secret"] },
+        "tools": { &kit: { "enable": [echo] } },
         "multi_account": { "max_accounts_per_toolkit": 1 }, "experimental": { "permissions": {
-            "default": "allow_all", "overrides": { "NONESUCH": "always_deny" },
+            "default": "allow_all", "overrides": {
+                "NONESUCH": "always_deny", "SERVICE_REMOTE_WORKBENCH": "always_deny",
+            },
         } },
     });
     let unknown = json!({ "user_id": 5, "zzzzzzzz": 1 });
@@ -138,7 +144,9 @@ async fn all_problems_of_a_configuration_are_named() {
             &[
                 "toolkits.enable[0]: there is no nonesuch",
                 "toolkits.enable[1]: there is no (not a slug of at most 80 letters",
+                &foreign,
                 "experimental.permissions.overrides.NONESUCH: there is no NONESUCH",
+                "experimental.permissions.overrides.SERVICE_REMOTE_WORKBENCH: is a meta tool, which has no permission: `workbench.enable`",
                 "multi_account.max_accounts_per_toolkit: must be 2 to 10",
             ],
         ),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     description::{CLIENT_OPERATIONS, Clients},
     given,
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta},
 };
 
 fn warnings(answer: &Answer) -> Vec<&str> {
@@ -76,6 +76,26 @@ async fn misspelled_arguments_are_refused_and_others_named() {
         let warning = "the schema of the tool does not describe the argument `thread`";
         assert_eq!(warnings(&ran), [warning], "{path}");
     }
+}
+
+#[tokio::test]
+async fn unknown_arguments_of_meta_tools_are_reported() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let manage = json!({ "toolkits": ["a"], "reinitiate": true });
+    for (slug, arguments, meant) in [
+        ("SERVICE_GET_RECIPE", json!({ "slugg": "A" }), "slug"),
+        ("SERVICE_MANAGE_CONNECTIONS", manage, "reinitiate_all"),
+    ] {
+        let refused = execute_meta(&project, &session, slug, arguments).await;
+        let problems = refused.expect(400).problems();
+        let hint = format!("did you mean `{meant}`?");
+        assert!(problems[0].contains(&hint), "{slug}: {problems:?}");
+    }
+    let unrelated = json!({ "timeout": 1 });
+    let listed = execute_meta(&project, &session, "SERVICE_GET_RECIPE", unrelated).await;
+    let warning = "the schema of the tool does not describe the argument `timeout`";
+    assert_eq!(warnings(&listed.expect(200)), [warning]);
 }
 
 #[tokio::test]

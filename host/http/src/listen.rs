@@ -6,6 +6,7 @@
 
 mod paced;
 mod requests;
+mod unread;
 
 use std::{
     convert::Infallible,
@@ -17,7 +18,7 @@ use std::{
 };
 
 use app::core::shares::TaskOwner;
-use axum::{Router, body::Body};
+use axum::Router;
 use futures::FutureExt;
 use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -32,6 +33,7 @@ use tokio::{
 use self::{
     paced::Paced,
     requests::{CountedBody, RequestCounts},
+    unread::{keep_remainder, settle},
 };
 use crate::{
     Server,
@@ -139,8 +141,10 @@ async fn serve_connection(
     let stream = Paced::new(stream, &connection.server, counts.clone());
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let open = counts.begin();
-        let answered = answer(connection.clone(), request.map(Body::new));
+        let (request, remainder) = keep_remainder(request);
+        let answered = answer(connection.clone(), request);
         answered
+            .then(|response| settle(remainder, response))
             .map(|response| Ok::<_, Infallible>(response.map(|body| CountedBody::new(body, open))))
     });
     // The stream itself limits the time of a head: hyper would make a timer for each request.

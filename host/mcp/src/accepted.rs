@@ -26,26 +26,13 @@ impl Accepted {
 
     /// Reads the header. A request without it accepts any type.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let given = headers.get_all(header::ACCEPT).iter();
-        let mut types = given
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .filter(|range| !range.trim().is_empty())
-            .peekable();
-        if types.peek().is_none() {
+        if ranges(headers).next().is_none() {
             return Self::JSON_ALONE;
         }
-        let mut accepted = Self {
-            json: false,
-            streams: false,
-        };
-        for range in types.filter(|range| !has_no_weight(range)) {
-            let range = essence(range);
-            let is = |known: &str| range.eq_ignore_ascii_case(known);
-            accepted.json |= is(JSON_MEDIA_TYPE) || is("*/*") || is("application/*");
-            accepted.streams |= is(EVENT_STREAM_MEDIA_TYPE) || is("text/*");
+        Self {
+            json: is_accepted(headers, &[JSON_MEDIA_TYPE, "application/*", "*/*"]),
+            streams: is_accepted(headers, &[EVENT_STREAM_MEDIA_TYPE, "text/*"]),
         }
-        accepted
     }
 
     /// Writes the header that `rmcp` demands of a client that accepts JSON.
@@ -54,6 +41,26 @@ impl Accepted {
             headers.insert(header::ACCEPT, BOTH_MEDIA_TYPES);
         }
     }
+}
+
+/// Iterates over the media ranges that the header lists.
+fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let given = headers.get_all(header::ACCEPT).iter();
+    given
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter(|range| !range.trim().is_empty())
+}
+
+/// Returns true if a client accepts a media type. `including` are the ranges that include it, the most
+/// specific one first: of those that the header lists, it decides.
+fn is_accepted(headers: &HeaderMap, including: &[&str]) -> bool {
+    let weighted = including.iter().find_map(|known| {
+        let mut same = ranges(headers).filter(|range| essence(range).eq_ignore_ascii_case(known));
+        let first = same.next()?;
+        Some(!has_no_weight(first) || same.any(|range| !has_no_weight(range)))
+    });
+    weighted.unwrap_or(false)
 }
 
 /// Returns true if the body of a request is declared as JSON.
@@ -97,6 +104,8 @@ mod tests {
             (Some("text/event-stream"), false, true),
             (Some("text/event-stream, application/json;q=0"), false, true),
             (Some("application/json; q=0.0"), false, false),
+            (Some("application/json;q=0, */*"), false, false),
+            (Some("*/*;q=0, application/json"), true, false),
             (Some("text/html"), false, false),
         ] {
             let mut headers = HeaderMap::new();

@@ -43,8 +43,11 @@ pub(super) fn refuse_stream(headers: &HeaderMap) -> Option<Response> {
 
 /// Refuses a request whose method or headers do not fit a message.
 pub(super) fn refuse(head: &Parts, body: &[u8]) -> Option<Response> {
-    if head.method != Method::POST {
-        return Some(refuse_method(METHODS_WITHOUT_STREAM));
+    match head.method {
+        Method::POST => {}
+        // The version of the protocol has no streams.
+        Method::GET => return Some(refuse_method(METHODS_WITHOUT_STREAM)),
+        _ => return Some(refuse_method(ENDPOINT_METHODS)),
     }
     let (status, problem) = problem(&head.headers)?;
     Some(Refusal::new(status, id_of(body), problem).into_response())

@@ -436,6 +436,26 @@ async fn guesses_do_not_lock_out_a_valid_key() {
     assert_eq!(given::open(&anonymous, &right).await.status, 200);
 }
 
+#[tokio::test]
+async fn refused_request_keeps_or_ends_its_connection() {
+    let host = Host::shared().await;
+    let other = host.new_project().await;
+    let head = |length: usize| {
+        format!("POST /api/v3/nothing HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n")
+    };
+    let mut kept = sent_from(host, 1, &head(2)).await;
+    // The server has read the head before it answers this.
+    other.get(SESSION_INFO_PATH).await.expect(200);
+    let rest = "{}GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    kept.write_all(rest.as_bytes()).await.unwrap();
+    let answers = to_the_end(kept).await;
+    assert!(answers.starts_with("HTTP/1.1 404"), "{answers}");
+    assert!(answers.contains("HTTP/1.1 200"), "{answers}");
+    let ended = to_the_end(sent_from(host, 1, &head(1 << 20)).await).await;
+    assert!(ended.starts_with("HTTP/1.1 404"), "{ended}");
+    assert!(ended.contains("connection: close"), "{ended}");
+}
+
 /// Sends a GET from the address `127.0.0.{last}` and returns the response.
 async fn get_from(host: &Host, last: u8, version: &str, headers: &str) -> String {
     let request = format!(

@@ -151,6 +151,7 @@ pub(crate) struct Update {
     pub proxy_config: Option<Option<ProxyConfig>>,
     #[serde(default, deserialize_with = "cleared")]
     pub restrict_to_following_tools: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "cleared_access")]
     pub tool_access_config: Option<UpdatedToolAccess>,
     pub is_enabled_for_tool_router: Option<bool>,
     /// Always refused: another operation enables and disables auth configs.
@@ -187,6 +188,19 @@ pub(crate) struct UpdatedToolAccess {
 pub(crate) enum Kind {
     Custom,
     Default,
+}
+
+/// Reads present lists of tools; null is read as empty lists.
+fn cleared_access<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<UpdatedToolAccess>, D::Error> {
+    let access = Option::deserialize(from)?;
+    Ok(access.or_else(|| {
+        Some(UpdatedToolAccess {
+            tools_for_connected_account_creation: Some(Vec::new()),
+            tools_available_for_execution: Some(Vec::new()),
+        })
+    }))
 }
 
 /// Reads a present list; null is read as an empty list.

@@ -23,7 +23,7 @@ pub(crate) struct Create {
     pub name: String,
     /// Permissions of the key: all of them without the list, none if it is empty.
     pub permissions: Option<Vec<Permission>>,
-    /// Addresses and ranges from which the key may be used; any address without it.
+    /// Addresses and ranges from which the key may be used, at least one; any address without the list.
     pub allowed_ips: Option<Vec<String>>,
 }
 
@@ -70,7 +70,8 @@ enum Access {
 }
 
 /// Builds the restrictions of a key. No permissions mean no restriction; an empty list means that
-/// nothing is allowed. The names of the members in the request have a prefix.
+/// nothing is allowed. An empty list of addresses is refused, because it could mean either. The names of
+/// the members in the request have a prefix.
 pub(crate) fn restrictions(
     prefix: &str,
     permissions: Option<Vec<Permission>>,
@@ -87,6 +88,11 @@ pub(crate) fn restrictions(
         }
     }
     let member = format!("{prefix}allowed_ips");
+    if allowed_ips.as_ref().is_some_and(Vec::is_empty) {
+        problems.push(format!(
+            "{member}: is empty; leave it out for every address"
+        ));
+    }
     let addresses = Ranges::parse(&member, &allowed_ips.unwrap_or_default());
     let ((), addresses) = errors::both(
         errors::refuse_problems(problems, errors::invalid),

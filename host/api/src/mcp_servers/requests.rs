@@ -34,6 +34,16 @@ pub(crate) struct Create {
     /// Pins the tools to the versions of their toolkits that are published now. Later versions are not
     /// used until a change of the server sends `true` again.
     pin_tools: Option<bool>,
+    /// Always refused: the toolkits are those of the auth configs and of `no_auth_apps`.
+    #[serde(default, deserialize_with = "refuse_toolkits")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    toolkits: Option<bool>,
+    /// Always refused: `allowed_tools` is meant.
+    #[serde(default, deserialize_with = "refuse_tools")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    tools: Option<bool>,
     /// Always refused: the address of an MCP server names its user.
     #[serde(default, deserialize_with = "refuse_user")]
     #[schema(ignore)]
@@ -80,6 +90,11 @@ pub(crate) struct CreateCustom {
     /// Pins the tools to the versions of their toolkits that are published now. Later versions are not
     /// used until a change of the server sends `true` again.
     pin_tools: Option<bool>,
+    /// Always refused: `allowed_tools` is meant.
+    #[serde(default, deserialize_with = "refuse_tools")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    tools: Option<bool>,
     /// Always refused: the address of an MCP server names its user.
     #[serde(default, deserialize_with = "refuse_user")]
     #[schema(ignore)]
@@ -112,6 +127,11 @@ pub(crate) struct Update {
     /// True pins the tools to the versions of their toolkits that are published now, and so accepts
     /// what changed since an earlier pin. False uses the latest versions.
     pin_tools: Option<bool>,
+    /// Always refused: `allowed_tools` is meant.
+    #[serde(default, deserialize_with = "refuse_tools")]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    tools: Option<bool>,
     /// Always refused: the address of an MCP server names its user.
     #[serde(default, deserialize_with = "refuse_user")]
     #[schema(ignore)]
@@ -130,6 +150,18 @@ impl From<Update> for Changes {
             pin_tools: body.pin_tools,
         }
     }
+}
+
+fn refuse_toolkits<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "does not belong here: use POST /mcp/servers/custom, or name toolkits without accounts in `no_auth_apps`",
+    ))
+}
+
+fn refuse_tools<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "does not belong here: name the tools in `allowed_tools`",
+    ))
 }
 
 fn refuse_user<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {

@@ -24,7 +24,7 @@ pub(crate) struct Create {
     config: Option<project_config::Update>,
     /// Permissions of the key; all of them without it.
     api_key_permissions: Option<Vec<keys::Permission>>,
-    /// Addresses and ranges from which the key may be used; any address without it.
+    /// Addresses and ranges from which the key may be used, at least one; any address without the list.
     api_key_allowed_ips: Option<Vec<String>>,
 }
 

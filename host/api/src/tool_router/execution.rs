@@ -282,7 +282,7 @@ fn read_call(
     let call = Call {
         arguments: arguments(bytes, body.arguments)?,
         slug: not_empty("tool_slug", body.tool_slug)?,
-        account: body.account.filter(|account| !account.trim().is_empty()),
+        account: body.account,
         approval: None,
     };
     Ok((call, body.request_state, body.input_responses))

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 use super::{execution::ResultType, open};
 use crate::tools::{
     custom_credential::ConnectionData,
-    not_blank,
     proxy::{BinaryBody, ProxyParameter, ProxyRequest, ProxyView},
 };
 
@@ -56,8 +55,7 @@ pub(crate) async fn proxy_execute(
     JsonWithText { body, text }: JsonWithText<ProxyBody>,
 ) -> ApiResult<Json<ProxyResultView>> {
     let caller = open(&key, &id).await?;
-    let account = not_blank(body.connected_account_id);
-    let account = account.as_deref().map(str::trim);
+    let account = body.connected_account_id.as_deref().map(str::trim);
     let request = ProxyRequest {
         endpoint: body.endpoint,
         method: body.method,

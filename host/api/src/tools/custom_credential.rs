@@ -8,9 +8,13 @@ use utoipa::ToSchema;
 
 /// Maximum number of parameters, and of body members, of a credential.
 const MAX_CREDENTIAL_PARTS: usize = 20;
+/// Problem of a credential that authenticates nothing.
+const NOTHING_GIVEN: &str = "custom_auth_params: must have `parameters`, `body` or `base_url`; leave it out to use a connected account";
 
 /// Parameters that authenticate the requests of one execution.
+// An unknown field is refused, because without a misspelled one another credential would be sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = AuthParameters)]
 pub(super) struct AuthParameters {
     base_url: Option<String>,
@@ -19,10 +23,12 @@ pub(super) struct AuthParameters {
 }
 
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 struct AuthParameter {
     name: String,
     r#in: ParameterPlace,
-    value: Value,
+    // A number may lack digits that the caller has written.
+    value: String,
 }
 
 /// Position of a parameter in a request to the provider.
@@ -36,6 +42,7 @@ pub(super) enum ParameterPlace {
 
 /// Values of a connection that is not stored.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ConnectionData {
     #[serde(rename = "authScheme")]
     auth_scheme: String,
@@ -45,48 +52,37 @@ pub(crate) struct ConnectionData {
     val: Option<Map<String, Value>>,
 }
 
-impl AuthParameters {
-    /// Returns the credential, or `None` if nothing is given.
-    fn credential(self) -> ApiResult<Option<Box<CustomCredential>>> {
-        let parameters = self.parameters.unwrap_or_default();
-        let body = self.body.unwrap_or_default();
+impl TryFrom<AuthParameters> for CustomCredential {
+    type Error = ApiError;
+
+    fn try_from(given: AuthParameters) -> ApiResult<Self> {
+        let parameters = given.parameters.unwrap_or_default();
+        let body = given.body.unwrap_or_default();
+        let base_url = given.base_url.filter(|url| !url.is_empty());
+        if parameters.is_empty() && body.is_empty() && base_url.is_none() {
+            return Err(errors::invalid(NOTHING_GIVEN).into());
+        }
         if parameters.len().max(body.len()) > MAX_CREDENTIAL_PARTS {
             return Err(errors::invalid(format!(
                 "custom_auth_params: at most {MAX_CREDENTIAL_PARTS} of each kind"
             ))
             .into());
         }
-        let parameters = parameters
-            .into_iter()
-            .map(CustomParameter::try_from)
-            .collect::<ApiResult<Vec<_>>>()?;
-        if parameters.is_empty() && body.is_empty() && self.base_url.is_none() {
-            return Ok(None);
+        for (index, parameter) in parameters.iter().enumerate() {
+            let path = format!("custom_auth_params.parameters[{index}].value");
+            refuse_nul(&path, Some(&parameter.value))?;
         }
-        let credential = CustomCredential::from_parts(parameters, body, self.base_url)?;
-        Ok(Some(Box::new(credential)))
+        let parameters = parameters.into_iter().map(CustomParameter::from).collect();
+        Ok(Self::from_parts(parameters, body, base_url)?)
     }
 }
 
-impl TryFrom<AuthParameter> for CustomParameter {
-    type Error = ApiError;
-
-    fn try_from(parameter: AuthParameter) -> ApiResult<Self> {
-        let value = match parameter.value {
-            Value::String(text) => text,
-            Value::Number(number) => number.to_string(),
-            _ => {
-                return Err(errors::invalid(
-                    "custom_auth_params.parameters: `value` must be a string or a number",
-                )
-                .into());
-            }
-        };
-        refuse_nul("custom_auth_params.parameters", Some(&value))?;
-        Ok(match parameter.r#in {
-            ParameterPlace::Header => Self::Header(parameter.name, value),
-            ParameterPlace::Query => Self::Query(parameter.name, value),
-        })
+impl From<AuthParameter> for CustomParameter {
+    fn from(parameter: AuthParameter) -> Self {
+        match parameter.r#in {
+            ParameterPlace::Header => Self::Header(parameter.name, parameter.value),
+            ParameterPlace::Query => Self::Query(parameter.name, parameter.value),
+        }
     }
 }
 
@@ -101,7 +97,7 @@ pub(super) fn custom_credential(
             toolkit: data.toolkit_slug,
             values: data.val.unwrap_or_default(),
         }))),
-        (None, Some(parameters)) => parameters.credential(),
+        (None, Some(parameters)) => Ok(Some(Box::new(CustomCredential::try_from(parameters)?))),
         (None, None) => Ok(None),
     }
 }

@@ -135,7 +135,7 @@ fn request(
 ) -> ApiResult<(Execute, BodyNotes)> {
     let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
     let input = input(bytes, body.text, body.arguments, headers)?;
-    let user_id = not_blank(body.user_id).or(not_blank(body.entity_id));
+    let user_id = body.user_id.or(body.entity_id);
     refuse_nul("user_id", user_id.as_deref())?;
     let account = named_account(body.connected_account_id)?;
     let version = not_blank(body.version);
@@ -238,6 +238,35 @@ mod tests {
                 .as_deref(),
             Some("u")
         );
+    }
+
+    #[test]
+    fn credentials_of_a_call_are_read_strictly() {
+        for (credential, problem) in [
+            (
+                r#""custom_auth_params":{"Parameters":[]}"#,
+                "custom_auth_params.Parameters: is unknown; the nearest known name is `parameters`",
+            ),
+            (
+                r#""custom_auth_params":{"parameters":[{"name":"k","in":"query","value":"v","type":"x"}]}"#,
+                "custom_auth_params.parameters[0].type: is unknown",
+            ),
+            (
+                r#""custom_auth_params":{"parameters":[{"name":"k","in":"query","value":1e22}]}"#,
+                "custom_auth_params.parameters[0].value: expected a string",
+            ),
+            (
+                r#""custom_auth_params":{"parameters":[]}"#,
+                "custom_auth_params: must have",
+            ),
+            (
+                r#""custom_connection_data":{"authScheme":"API_KEY","toolkitSlug":"t","vals":{}}"#,
+                "custom_connection_data.vals: is unknown; the nearest known name is `val`",
+            ),
+        ] {
+            let refused = read(&format!("{{{credential}}}")).unwrap_err().to_string();
+            assert!(refused.contains(problem), "{credential}: {refused}");
+        }
     }
 
     #[test]

@@ -123,9 +123,9 @@ const INSTANT_ACCOUNT: &str = "instant_account";
 /// Returns the account that a request names.
 ///
 /// # Errors
-/// If it is malformed, or not an account of this server.
+/// If it is malformed or empty, or not an account of this server.
 fn named_account(given: Option<String>) -> ApiResult<Option<AccountId>> {
-    let Some(given) = not_blank(given) else {
+    let Some(given) = given else {
         return Ok(None);
     };
     if given.trim() == INSTANT_ACCOUNT {
@@ -140,6 +140,6 @@ fn named_account(given: Option<String>) -> ApiResult<Option<AccountId>> {
 }
 
 /// Returns a string unless it is empty or white space.
-pub(crate) fn not_blank(text: Option<String>) -> Option<String> {
+fn not_blank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }

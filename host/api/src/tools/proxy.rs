@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::{
     custom_credential::{ConnectionData, ParameterPlace, custom_credential, refuse_nul},
-    named_account, not_blank,
+    named_account,
 };
 
 /// Methods that a proxy request may have.
@@ -134,12 +134,11 @@ impl ProxyRequest {
                 ParameterPlace::Query => query.push((parameter.name, parameter.value)),
             }
         }
-        let user_id = not_blank(self.user_id);
-        refuse_nul("user_id", user_id.as_deref())?;
+        refuse_nul("user_id", self.user_id.as_deref())?;
         let body = ProxyBody::find_in(key.app(), &key.project.tenant, text).await?;
         let body = body.map_err(|cause| errors::invalid(format!("body: {cause}")))?;
         Ok(Proxy {
-            user_id,
+            user_id: self.user_id,
             account: named_account(self.connected_account_id)?,
             custom: custom_credential(None, self.custom_connection_data)?,
             endpoint: self.endpoint.trim().to_owned(),

@@ -89,9 +89,6 @@ impl ValidatedRequest {
         for name in ["status", REDIRECT_URL_VALUE] {
             values.remove(name);
         }
-        if user.as_ref().is_some_and(String::is_empty) {
-            return Err(errors::invalid("user_id: must have at least one character"));
-        }
         check_size(&values)?;
         let user_id = parse_user_id(user.as_deref())?;
         Ok(Self {

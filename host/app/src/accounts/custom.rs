@@ -117,10 +117,11 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
             base_url,
             secrets,
         } => {
-            let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
-            let base_url = base_url
-                .filter(|url| !url.is_empty())
-                .map(|url| base_url_field(&found.release, url));
+            let placements = parameters.iter().enumerate();
+            let placements = placements
+                .map(|(index, parameter)| placement(index, parameter))
+                .collect::<Result<_>>()?;
+            let base_url = base_url.map(|url| base_url_field(&found.release, url));
             let fields = base_url.transpose()?.into_iter().collect();
             Ok(Granted::new(
                 Credential {
@@ -189,7 +190,8 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-fn placement(parameter: &CustomParameter) -> Result<Placement> {
+/// Returns the part that a parameter adds to requests. `index` is its position in the list of the request.
+fn placement(index: usize, parameter: &CustomParameter) -> Result<Placement> {
     match parameter {
         CustomParameter::Query(name, value) => Ok(Placement::Query {
             name: name.clone(),
@@ -197,22 +199,37 @@ fn placement(parameter: &CustomParameter) -> Result<Placement> {
         }),
         CustomParameter::Header(name, value) => {
             let name = name.to_ascii_lowercase();
-            let printable = value.bytes().all(|b| (0x20..0x7f).contains(&b));
-            if name.is_empty()
+            let (field, problem) = if name.is_empty()
                 || !name.bytes().all(is_token_byte)
                 || FORBIDDEN_HEADERS.contains(&name.as_str())
-                || !printable
             {
-                return Err(errors::invalid(format!(
-                    "custom_auth_params: header `{}` cannot be set",
-                    crate::core::truncate(&name)
-                )));
-            }
-            Ok(Placement::Header {
-                name,
-                value: value.clone(),
-            })
+                let name = crate::core::truncate(&name);
+                ("name", format!("header `{name}` cannot be set"))
+            } else if let Some(problem) = header_value_problem(value) {
+                ("value", problem.to_owned())
+            } else {
+                return Ok(Placement::Header {
+                    name,
+                    value: value.clone(),
+                });
+            };
+            Err(errors::invalid(format!(
+                "custom_auth_params.parameters[{index}].{field}: {problem}"
+            )))
         }
+    }
+}
+
+/// Returns the reason why a header cannot have a value.
+fn header_value_problem(value: &str) -> Option<&'static str> {
+    if value.chars().any(char::is_control) {
+        Some(
+            "contains a line break or another control character, which a header cannot contain; remove it",
+        )
+    } else if !value.is_ascii() {
+        Some("contains a character that is not ASCII, which a header cannot contain; remove it")
+    } else {
+        None
     }
 }
 
@@ -240,7 +257,7 @@ mod tests {
     #[test]
     fn custom_headers_cannot_frame_or_route_requests() {
         let header = |name: &str, value: &str| {
-            placement(&CustomParameter::Header(name.into(), value.into()))
+            placement(0, &CustomParameter::Header(name.into(), value.into()))
         };
         assert_eq!(
             header("X-Key", "v").unwrap(),
@@ -249,15 +266,25 @@ mod tests {
                 value: "v".into()
             }
         );
-        for (name, value) in [
-            ("Host", "a"),
-            ("content-length", "0"),
-            ("", "a"),
-            ("a b", "a"),
-            ("x", "a\r\nhost: b"),
-            ("x", "a\tb"),
+        for (name, value, problem) in [
+            (
+                "Host",
+                "a",
+                "parameters[0].name: header `host` cannot be set",
+            ),
+            ("content-length", "0", "cannot be set"),
+            ("", "a", "cannot be set"),
+            ("a b", "a", "cannot be set"),
+            (
+                "x",
+                "a\r\nhost: b",
+                "parameters[0].value: contains a line break",
+            ),
+            ("x", "a\tb", "control character"),
+            ("x", "é", "not ASCII"),
         ] {
-            assert!(header(name, value).is_err(), "{name}");
+            let refused = header(name, value).unwrap_err().to_string();
+            assert!(refused.contains(problem), "{name}: {refused}");
         }
     }
 }

@@ -8,14 +8,13 @@ pub const DEFAULT_USER: &str = "default";
 /// Maximum length of a user id in characters.
 pub(super) const MAX_USER_ID_CHARS: usize = 256;
 
-/// Returns the user id of a request. Fails if the user id is longer than 256 characters.
+/// Returns the user id of a request, or the default without one. Fails if it is blank, because a request
+/// with a missing value would act for another user, or longer than 256 characters.
 pub fn parse_user_id(given: Option<&str>) -> Result<String> {
-    let user = given
-        .map(str::trim)
-        .filter(|user| !user.is_empty())
-        .unwrap_or(DEFAULT_USER);
-    if user.chars().count() > MAX_USER_ID_CHARS {
-        return Err(errors::invalid("user_id: at most 256 characters"));
+    let user = given.unwrap_or(DEFAULT_USER).trim();
+    match user.chars().count() {
+        0 => Err(errors::invalid("user_id: must have at least one character")),
+        1..=MAX_USER_ID_CHARS => Ok(user.to_owned()),
+        _ => Err(errors::invalid("user_id: at most 256 characters")),
     }
-    Ok(user.to_owned())
 }

@@ -68,11 +68,7 @@ impl ProxyCall {
             session: None,
             request_id: caller.request_id.clone(),
         };
-        let account = self
-            .account
-            .as_deref()
-            .map(str::trim)
-            .filter(|account| !account.is_empty());
+        let account = self.account.as_deref().map(str::trim);
         let response = proxy(app, caller, &self.toolkit_slug, account, request).await?;
         Ok(response.into())
     }

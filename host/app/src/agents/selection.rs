@@ -12,11 +12,16 @@ use crate::{
     core::{ids::AccountId, truncate},
 };
 
+/// Problem of a call that names an account without a value. With another account instead, a program whose
+/// variable is empty would act for the wrong one.
+pub(super) const EMPTY_ACCOUNT: &str =
+    "account: is empty; leave it out for the account that the session uses by default";
+
 /// Returns the account with which a session uses a toolkit. `named` is the id or the alias of an
 /// account that the call asks for.
 ///
 /// # Errors
-/// Fails if the user lacks a usable account; if the named account does not exist, belongs to another
+/// Fails if the user lacks a usable account; if the named account is empty, does not exist, belongs to another
 /// user or toolkit, is not one of those that the session pins, or is of an auth config that the
 /// session may not use; or if the session requires the call to name one of several accounts.
 pub async fn select(
@@ -73,6 +78,9 @@ async fn select_named(
     pinned: Option<&Vec<AccountId>>,
     named: &str,
 ) -> Result<AccountId> {
+    if named.trim().is_empty() {
+        return Err(errors::session_invalid(EMPTY_ACCOUNT));
+    }
     let config = caller.config();
     let unknown = || {
         let named = truncate(named);

@@ -3,7 +3,10 @@
 //! A schema that says nothing about further properties permits them, so a misspelled optional argument
 //! is valid and has no effect. The names are therefore compared with those of the schema.
 
+use std::collections::BTreeMap;
+
 use manifest::{is_near_miss, nearest};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::core::{json::Tree, truncate};
@@ -63,14 +66,17 @@ impl DescribedNames {
     /// Returns the names of a value that the schema does not describe. Allocates nothing if it describes
     /// all.
     pub(super) fn unknown(&self, value: &Tree<'_>) -> Vec<UnknownName> {
-        let Tree::Object(members) = value else {
-            return Vec::new();
-        };
-        members
-            .iter()
-            .filter(|(name, _)| !self.contains(name))
+        match value {
+            Tree::Object(members) => self.undescribed(members.iter().map(|(name, _)| *name)),
+            _ => Vec::new(),
+        }
+    }
+
+    fn undescribed<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<UnknownName> {
+        names
+            .filter(|name| !self.contains(name))
             .take(MAX_UNKNOWN_NAMES)
-            .map(|(name, _)| UnknownName {
+            .map(|name| UnknownName {
                 name: truncate(name),
                 meant: self.meant_by(name),
             })
@@ -99,8 +105,17 @@ impl UnknownName {
     }
 }
 
+/// Returns the names of a JSON object that its schema does not describe. Malformed JSON has none.
+pub(crate) fn undescribed_names(schema: &Value, object: &[u8]) -> Vec<UnknownName> {
+    let Some(described) = DescribedNames::of(schema) else {
+        return Vec::new();
+    };
+    let members: BTreeMap<String, IgnoredAny> = serde_json::from_slice(object).unwrap_or_default();
+    described.undescribed(members.keys().map(String::as_str))
+}
+
 /// Returns a line for each name that is probably misspelled.
-pub(super) fn misspellings(unknown: &[UnknownName]) -> Vec<String> {
+pub(crate) fn misspellings(unknown: &[UnknownName]) -> Vec<String> {
     unknown
         .iter()
         .filter(|unknown| unknown.meant.is_some())

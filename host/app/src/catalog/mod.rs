@@ -43,6 +43,7 @@ use tokio::sync::watch;
 pub use changes::{ChangelogEntry, changelog, changes};
 pub(crate) use check::{Accepted, accept_with, schema_problems_of};
 pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE};
+pub(crate) use described_names::{UnknownName, misspellings, undescribed_names};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{

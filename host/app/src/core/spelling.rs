@@ -8,13 +8,14 @@
 //! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused,
 //! and so is one of [`MISPLACED_NAMES`] where the request has no such field.
 
+use manifest::is_prefix;
 pub use manifest::{is_meant_as, is_same, nearest};
 
 /// Maximum characters of a name that a client sent and a response repeats.
 const MAX_NAME_CHARS: usize = 64;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTING_NAMES: [&str; 49] = [
+const RESTRICTING_NAMES: [&str; 50] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -55,6 +56,7 @@ const RESTRICTING_NAMES: [&str; 49] = [
     "pin_tools",
     "toolkit",
     "toolkits",
+    "tools",
     // Events.
     "action",
     "enabled_events",
@@ -161,14 +163,20 @@ pub fn resembles_session_restriction(name: &str) -> bool {
 pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
     const REFUSED_REASON: &str =
         "restricts the request or chooses what it uses, so it is refused instead of ignored";
+    let is_misplaced = MISPLACED_NAMES.iter().any(|other| is_same(other, name));
     match nearest(name, known) {
-        Some(nearest) if RESTRICTING_NAMES.contains(nearest) => Some(format!(
-            "is unknown; the nearest known name is `{nearest}`, which {REFUSED_REASON}"
-        )),
-        _ => MISPLACED_NAMES
-            .iter()
-            .any(|other| is_same(other, name))
-            .then(|| format!("has no meaning here; elsewhere the name {REFUSED_REASON}")),
+        Some(nearest)
+            if RESTRICTING_NAMES.contains(nearest) || is_misplaced && is_same(nearest, name) =>
+        {
+            Some(format!(
+                "is unknown; the nearest known name is `{nearest}`, which {REFUSED_REASON}"
+            ))
+        }
+        _ => is_misplaced.then(|| {
+            let longer = known.iter().find(|longer| is_prefix(name, longer));
+            let longer = longer.map_or_else(String::new, |longer| format!(", unlike `{longer}`"));
+            format!("has no meaning here{longer}; elsewhere the name {REFUSED_REASON}")
+        }),
     }
 }
 
@@ -200,6 +208,13 @@ mod tests {
             let problem = misspelling(name, &known).unwrap();
             assert!(problem.contains("no meaning here"), "{problem}");
         }
+        let problem = misspelling("Permissions", &["name", "permissions"]).unwrap();
+        assert!(problem.contains("name is `permissions`"), "{problem}");
+        let problem = misspelling("enable", &["enable_multi_execute"]).unwrap();
+        assert!(
+            problem.contains("unlike `enable_multi_execute`"),
+            "{problem}"
+        );
         for name in ["nme", "managed_auth", "theme", ""] {
             assert_eq!(misspelling(name, &known), None, "{name}");
         }

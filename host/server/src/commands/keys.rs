@@ -91,8 +91,9 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
             from,
             server,
         }) => {
+            let addresses = (!from.is_empty()).then_some(from);
             let body =
-                json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": from});
+                json!({"name": name, "permissions": permissions(allow)?, "allowed_ips": addresses});
             let server = server.reach(config)?;
             let path = keys_path(&server, project).await?;
             let created = server.send_json(Method::POST, &path, &body).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use app::agents::{self, Config, Preload};
 use http::Prefix;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::{OneOrMany, Selection, TagsBody, ToolSelection};
@@ -100,12 +100,29 @@ view! {
     }
 }
 
+/// Largest number up to which 64 bits with a fraction hold every whole number.
+const MAX_EXACT_WHOLE: f64 = (1_u64 << 53) as f64;
+
+/// Writes a whole number as clients send it, without a fraction.
+fn whole_without_fraction<S: Serializer>(
+    number: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match *number {
+        Some(number) if number.fract() == 0.0 && number.abs() <= MAX_EXACT_WHOLE => {
+            serializer.serialize_i64(number as i64)
+        }
+        number => number.serialize(serializer),
+    }
+}
+
 view! {
     #[schema(as = SessionWorkbench)]
     struct WorkbenchView from workbench: &agents::Workbench {
         enable: bool = workbench.enabled,
         proxy_execution_enabled: bool = workbench.proxy_execution,
         tool_execution_enabled: bool = workbench.tool_execution,
+        #[serde(serialize_with = "whole_without_fraction")]
         auto_offload_threshold?: Option<f64> = workbench.auto_offload_threshold,
         sandbox_size?: Option<String> = workbench.sandbox_size.clone(),
     }

@@ -23,6 +23,7 @@ pub(crate) use edit::offered_scheme;
 pub use edit::{Changes, MAX_AUTH_CONFIG_BYTES, NewAuthConfig, change, create};
 pub use secrets::{Credentials, Proxy, credentials};
 pub(crate) use secrets::{net_proxy, open_credentials, scopes};
+pub(crate) use tools::PROXY_REQUEST_SLUG;
 
 use crate::{
     App, Error, Result,

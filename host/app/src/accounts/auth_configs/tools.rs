@@ -5,12 +5,18 @@ use std::collections::BTreeSet;
 use super::AuthConfig;
 use crate::{Result, accounts::errors, catalog::Snapshot, core::truncate};
 
+/// Slug by which proxy requests are listed among the tools that may run, and by which the execution log names
+/// them.
+pub(crate) const PROXY_REQUEST_SLUG: &str = "PROXY_EXECUTE";
+
 /// Names of the lists in requests, in the order of [`AuthConfig::tool_lists`].
 const LIST_NAMES: [&str; 3] = [
     "restrict_to_following_tools",
     "tool_access_config.tools_available_for_execution",
-    "tool_access_config.tools_for_connected_account_creation",
+    CONNECTION_LIST_NAME,
 ];
+/// Name of the list of tools whose scopes are requested. Proxy requests have no scopes of their own.
+const CONNECTION_LIST_NAME: &str = "tool_access_config.tools_for_connected_account_creation";
 /// Maximum number of unknown tools that an error names.
 const MAX_NAMED_TOOLS: usize = 20;
 
@@ -44,7 +50,7 @@ impl AuthConfig {
 
     /// Spells the tools of all lists as the catalog does. Those that were listed before are not checked,
     /// because their toolkit may no longer exist. `path` is the start of the paths to the lists. Fails if
-    /// another one is not a tool of the toolkit, in any of its versions.
+    /// another one is not a tool of the toolkit, in any of its versions, and does not stand for proxy requests.
     pub(super) fn check_tools(
         &mut self,
         catalog: &Snapshot,
@@ -62,7 +68,11 @@ impl AuthConfig {
             for slug in list {
                 let upper = slug.trim().to_ascii_uppercase();
                 let owner = catalog.toolkit_of(&upper);
-                if owner.is_some_and(|owner| *owner.slug == **toolkit) || before.contains(&upper) {
+                let is_proxy = upper == PROXY_REQUEST_SLUG && name != CONNECTION_LIST_NAME;
+                if is_proxy
+                    || owner.is_some_and(|owner| *owner.slug == **toolkit)
+                    || before.contains(&upper)
+                {
                     *slug = upper;
                 } else {
                     unknown.push((name, truncate(slug)));

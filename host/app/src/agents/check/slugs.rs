@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     Error, Result,
-    agents::{Config, Filter, Preload, ToolFilter, errors},
+    agents::{Config, Filter, Preload, ToolFilter, errors, meta::MetaTool},
     catalog::{LATEST, Snapshot},
     core::{shown_slug, truncate},
 };
@@ -111,7 +111,12 @@ fn respell_tools(catalog: &Snapshot, config: &mut Config, before: &BTreeSet<&str
         unknown => Err(unknown_slugs(
             catalog,
             unknown,
-            |slug| catalog.similar_tool(slug),
+            |slug| match catalog.find_tool(slug.trim(), LATEST) {
+                Some(other) => {
+                    format!(" in this toolkit, but in toolkit {}", other.release.slug)
+                }
+                None => catalog.similar_tool(slug),
+            },
             errors::invalid_tool_slugs,
         )),
     };
@@ -130,6 +135,13 @@ fn respell_permissions(
         if slug.contains(':') {
             problems.push(format!(
                 "{path}: is a permission of an account, which this server does not have: name a tool or a toolkit"
+            ));
+        } else if let Some(tool) = MetaTool::from_slug(slug.trim()) {
+            let remedy = tool.setting().map_or_else(String::new, |setting| {
+                format!(": `{setting}` switches it on and off")
+            });
+            problems.push(format!(
+                "{path}: is a meta tool, which has no permission{remedy}"
             ));
         } else if let Some(known) = spelled(&slug) {
             // Of two spellings of a slug the stricter one holds.

@@ -43,7 +43,8 @@ pub use self::{
 };
 use super::{SessionCaller, errors};
 use crate::{
-    App, Error, Result, catalog,
+    App, Error, Result,
+    catalog::{self, UnknownName},
     core::json::{self, Problem},
     runs::{self, Execution, HostCall, ProxyBody},
 };
@@ -83,15 +84,18 @@ pub async fn execute(
         request_id: caller.request_id.clone(),
         arguments: arguments.clone(),
     };
+    let unknown = catalog::undescribed_names(&tool.definition().input, &arguments);
     let run = async {
-        match run(app, caller, tool, &arguments).await {
+        match run(app, caller, tool, &arguments, &unknown).await {
             Err(cause) if cause.is(&errors::ARGUMENTS_INVALID) => {
                 Err(with_problems_named(app, caller, tool, &arguments, cause).await?)
             }
             ran => ran,
         }
     };
-    runs::record_host_call(app, call, run).await
+    let mut execution = runs::record_host_call(app, call, run).await?;
+    execution.unknown_arguments = unknown.into_iter().map(|unknown| unknown.name).collect();
+    Ok(execution)
 }
 
 /// Returns an error with all problems of arguments that a meta tool refused, each with its path, or `cause`
@@ -116,14 +120,19 @@ async fn with_problems_named(
     })
 }
 
-/// Runs a meta tool, and returns its data and its failure.
+/// Runs a meta tool, and returns its data and its failure. `unknown` are the arguments that its schema does
+/// not describe. Fails if one of them is misspelled.
 async fn run(
     app: &App,
     caller: &SessionCaller,
     tool: MetaTool,
     arguments: &Bytes,
+    unknown: &[UnknownName],
 ) -> Result<(Bytes, Option<String>)> {
     tool.check_switched_on(caller.config())?;
+    errors::refuse_problems(catalog::misspellings(unknown), |problems| {
+        errors::arguments_invalid(tool.slug(), problems)
+    })?;
     let value = || {
         read_arguments(tool, arguments)
             .map_err(|problem| errors::arguments_invalid(tool.slug(), problem.line(ARGUMENTS_NAME)))

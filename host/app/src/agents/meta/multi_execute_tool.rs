@@ -22,6 +22,7 @@ use crate::{
     App, Error, Result,
     agents::{
         SessionCaller, errors,
+        selection::EMPTY_ACCOUNT,
         session_files::{self, SANDBOX_FOLDER},
     },
     core::{
@@ -82,11 +83,17 @@ impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
             .map(|value| parse_member::<Option<String>>("account", value))
             .transpose()?
             .flatten();
+        if account
+            .as_ref()
+            .is_some_and(|account| account.trim().is_empty())
+        {
+            return Err(EMPTY_ACCOUNT.to_owned());
+        }
         let tool_slug = tool_slug.ok_or("tool_slug: is required")?;
         Ok(Self {
             tool_slug: parse_member("tool_slug", tool_slug)?,
             arguments: arguments.ok_or("arguments: is required")?,
-            account: account.filter(|account| !account.trim().is_empty()),
+            account,
         })
     }
 }

@@ -83,6 +83,21 @@ impl MetaTool {
         }
     }
 
+    /// Returns the path of the setting of a session that switches the meta tool on and off.
+    pub(in crate::agents) fn setting(self) -> Option<&'static str> {
+        match self {
+            Self::SearchTools => Some("search.enable"),
+            Self::MultiExecuteTool => Some("execute.enable_multi_execute"),
+            Self::ManageConnections => Some("manage_connections.enable"),
+            Self::WaitForConnections => Some("manage_connections.enable_wait_for_connections"),
+            Self::RemoteWorkbench | Self::RemoteBashTool => Some("workbench.enable"),
+            Self::ProxyExecute => Some("proxy_execute.enable"),
+            Self::GetToolSchemas | Self::UpsertRecipe | Self::GetRecipe | Self::SubmitFeedback => {
+                None
+            }
+        }
+    }
+
     pub(in crate::agents) fn check_switched_on(self, config: &Config) -> Result<()> {
         if self.is_enabled(config) {
             Ok(())

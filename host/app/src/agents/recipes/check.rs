@@ -12,6 +12,7 @@ use super::{
     INPUT_SCHEMA_NAME, MAX_DEFINITION_BYTES, MAX_STEPS,
     definition::{Definition, Step},
     permitted::{self, problem_of},
+    stored::is_recipe,
     walk::{MAX_NAME_CHARS, Problems, Walk},
 };
 use crate::{
@@ -132,6 +133,12 @@ async fn check_call(
         }
         return Ok(None);
     };
+    if MetaTool::from_slug(slug.trim()).is_some() || is_recipe(app, slug) {
+        problems.add(format!(
+            "{place}.tool_slug: a meta tool or a recipe cannot be a step: name a tool of a toolkit"
+        ));
+        return Ok(None);
+    }
     let resolved = match resolve(app, caller, slug.trim()) {
         Ok(resolved) => resolved,
         Err(cause) => {

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::TOOL_SLUG;
 use crate::{
     App, Result,
+    accounts::auth_configs::PROXY_REQUEST_SLUG,
     catalog::Release,
     core::json::{RawJson, Rules, Tree, without_large_numbers},
     files::{self, Link},
@@ -239,7 +239,7 @@ pub(super) async fn to_response_body(
             let name = header(headers, "content-disposition").and_then(disposition::file_name);
             let made = files::NewFile {
                 toolkit,
-                tool: TOOL_SLUG,
+                tool: PROXY_REQUEST_SLUG,
                 name: name.as_deref().unwrap_or("answer"),
                 media_type,
                 bytes: body,

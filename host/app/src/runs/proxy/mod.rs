@@ -27,16 +27,13 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    accounts::{self, CredentialChoice, CustomCredential},
+    accounts::{self, CredentialChoice, CustomCredential, auth_configs::PROXY_REQUEST_SLUG},
     core::{
         ids::{AccountId, LogId, SessionId},
         request_id::RequestId,
     },
     projects::SharedProject,
 };
-
-/// The name of proxy requests in the execution log and in the allowed tools of an auth config.
-const TOOL_SLUG: &str = "PROXY_EXECUTE";
 
 /// A proxy request.
 #[derive(Debug)]
@@ -84,7 +81,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         account: request.account,
         custom: request.custom,
     };
-    let context = accounts::proxy_context(app, project, TOOL_SLUG, choice).await?;
+    let context = accounts::proxy_context(app, project, PROXY_REQUEST_SLUG, choice).await?;
     let (release, granted) = (context.release, context.granted);
     let base = context.base_url.as_deref();
     let (mut url, policy) = resolve_target(&release, base, &request.endpoint)?;
@@ -99,7 +96,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     let arguments = json!({"endpoint": without_query(&request.endpoint), "method": request.method, "bytes": body.as_ref().map(Bytes::len)});
     let subject = Subject {
         project: project.clone(),
-        tool: TOOL_SLUG.into(),
+        tool: PROXY_REQUEST_SLUG.into(),
         release: Some(release.clone()),
         user: context.user,
         account: granted.account,
