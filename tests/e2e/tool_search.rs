@@ -318,6 +318,18 @@ async fn refusal_names_every_wrong_argument() {
             ],
         ),
         (
+            "SERVICE_MULTI_EXECUTE_TOOL",
+            json!({
+                "tools": [{ "tool_slug": "A", "arguments": {}, "acount": "a" }, { "arguments": {}, "acount": "b" }],
+                "sync_response_to_workbench": false,
+            }),
+            &[
+                "tools[0].acount: is unknown; the nearest known name is `account`",
+                "tools[1].acount: is unknown; the nearest known name is `account`",
+                "tools[1].tool_slug: is required",
+            ],
+        ),
+        (
             "SERVICE_GET_TOOL_SCHEMAS",
             json!({ "include": ["all"] }),
             &["include[0]: ", "tool_slugs: is required"],
@@ -331,8 +343,20 @@ async fn refusal_names_every_wrong_argument() {
             "SERVICE_UPSERT_RECIPE",
             json!({ "name": "Xyz", "steps": [{ "name": "a", "tool": "B" }, { "name": 5 }] }),
             &[
-                "steps[0]: ",
+                "steps[0].tool: is unknown; the nearest known name is `tool_slug`",
                 "steps[1].name: expected a string, got a number",
+            ],
+        ),
+        (
+            "SERVICE_UPSERT_RECIPE",
+            json!({ "name": "Xyz", "steps": [
+                { "name": "a", "acount": "b", "if": { "equals": [1, 1], "less": [2, 1] } },
+                { "name": "b", "if": { "equals": [1, 2, 3] } },
+            ] }),
+            &[
+                "steps[0].acount: is unknown; the nearest known name is `account`",
+                "steps[0].if: must have exactly one of equals, less, ",
+                "steps[1].if.equals: expected a list of 2 values, got 3",
             ],
         ),
     ] {

@@ -91,8 +91,8 @@ pub async fn execute(
     runs::record_host_call(app, call, run).await
 }
 
-/// Returns an error with all problems of arguments that a meta tool refused, each with its path, or `cause`
-/// if the arguments match the schema.
+/// Adds the problems that the schema finds in arguments which a meta tool refused, except at paths that the
+/// error names.
 async fn with_problems_named(
     app: &App,
     caller: &SessionCaller,
@@ -107,10 +107,15 @@ async fn with_problems_named(
     let project = &caller.project.tenant;
     let large = &app.large_work;
     let accepted = catalog::accept_with(large, project, ARGUMENTS_NAME, schema, value).await?;
-    Ok(match accepted {
-        Ok(_) => cause,
-        Err(problems) => errors::arguments_invalid(tool.slug(), problems),
-    })
+    let mut others = accepted.err().unwrap_or_default();
+    let named: Vec<_> = cause.problems().iter().map(|line| path(line)).collect();
+    others.retain(|line| !named.contains(&path(line)));
+    Ok(cause.and(errors::arguments_invalid(tool.slug(), others)))
+}
+
+/// Returns the path at the start of the line of a problem.
+fn path(line: &str) -> &str {
+    line.split_once(": ").map_or(line, |(path, _)| path)
 }
 
 /// Runs a meta tool, and returns its data and its failure.
