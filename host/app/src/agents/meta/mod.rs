@@ -113,9 +113,11 @@ async fn with_problems_named(
     Ok(cause.and(errors::arguments_invalid(tool.slug(), others)))
 }
 
-/// Returns the path at the start of the line of a problem.
+/// Returns the path at the start of the line of a problem. That of an unknown argument is its name.
 fn path(line: &str) -> &str {
-    line.split_once(": ").map_or(line, |(path, _)| path)
+    let path = line.split_once(": ").map_or(line, |(path, _)| path);
+    let name = path.strip_prefix("unknown argument `");
+    name.map_or(path, |name| name.trim_end_matches('`'))
 }
 
 /// Runs a meta tool, and returns its data and its failure.
