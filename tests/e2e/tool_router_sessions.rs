@@ -118,6 +118,7 @@ async fn all_problems_of_a_configuration_are_named() {
     ];
     let slugs = json!({
         "user_id": "amy", "toolkits": { "enable": ["nonesuch", "Bearer secret"] },
+        "tags": ["readOnlyHint", "pass word"], "tools": { &kit: { "tags": { "disable": ["x"] } } },
         "multi_account": { "max_accounts_per_toolkit": 1 }, "experimental": { "permissions": {
             "default": "allow_all", "overrides": { "NONESUCH": "always_deny" },
         } },
@@ -139,6 +140,8 @@ async fn all_problems_of_a_configuration_are_named() {
                 "toolkits.enable[0]: there is no nonesuch",
                 "toolkits.enable[1]: there is no (not a slug of at most 80 letters",
                 "experimental.permissions.overrides.NONESUCH: there is no NONESUCH",
+                "tags[1]: must be one of readOnlyHint",
+                &format!("tools.{kit}.tags.disable[0]: must be one of readOnlyHint"),
                 "multi_account.max_accounts_per_toolkit: must be 2 to 10",
             ],
         ),

@@ -297,6 +297,30 @@ async fn search_operation_refers_to_left_out_schemas() {
 }
 
 #[tokio::test]
+async fn text_that_is_no_slug_is_not_repeated() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let tool = guest::tool(&keyed(host).await);
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let slugs = json!({ "tool_slugs": ["Pass word!"] });
+    let calls = json!([
+        { "tool_slug": "Pass word!", "arguments": {} },
+        { "tool_slug": tool, "arguments": {}, "account": "Pass word!" },
+    ]);
+    let calls = json!({ "tools": calls, "sync_response_to_workbench": false });
+    for (slug, arguments) in [
+        ("SERVICE_GET_TOOL_SCHEMAS", slugs),
+        ("SERVICE_MULTI_EXECUTE_TOOL", calls),
+    ] {
+        let answer = execute_meta(&project, &session, slug, arguments).await;
+        let text = answer.expect(200).text;
+        assert!(!text.contains("Pass"), "{text}");
+    }
+    let text = project.get("/mcp/Pass%20word!").await.expect(404).text;
+    assert!(!text.contains("Pass"), "{text}");
+}
+
+#[tokio::test]
 async fn refusal_names_every_wrong_argument() {
     let project = Host::shared().await.new_project().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;

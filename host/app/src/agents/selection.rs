@@ -9,7 +9,7 @@ use crate::{
     App, Result,
     accounts::{self, SessionAccount, auth_configs},
     catalog::Release,
-    core::{ids::AccountId, truncate},
+    core::{ids::AccountId, shown_slug},
 };
 
 /// Returns the account with which a session uses a toolkit. `named` is the id or the alias of an
@@ -75,9 +75,9 @@ async fn select_named(
 ) -> Result<AccountId> {
     let config = caller.config();
     let unknown = || {
-        let named = truncate(named);
+        let named = shown_slug(named);
         errors::session_invalid(format!(
-            "account: `{named}` is not an account that the session may use for toolkit {}",
+            "account: {named} is not an account that the session may use for toolkit {}",
             release.slug
         ))
     };
