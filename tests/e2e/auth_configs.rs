@@ -179,7 +179,7 @@ async fn tools_of_other_toolkits_are_refused() {
             (change(lists(&wrong)).await, ""),
         ] {
             let line = |list: &str| {
-                format!("{start}{list}: {wrong} is not a tool of toolkit {slug}{similar}")
+                format!("{start}{list}[0]: {wrong} is not a tool of toolkit {slug}{similar}")
             };
             let expected = [
                 line("restrict_to_following_tools"),

@@ -393,8 +393,8 @@ async fn session_with_proxy_offers_it_as_tool() {
         wrong["arguments"] = json!({ "toolkit_slug": 1, "method": "POST" });
         let refused = execute(&project, &session, wrong).await.expect(400);
         let problems = json!([
-            "endpoint: is required",
             "toolkit_slug: expected a string, got a number",
+            "endpoint: is required",
         ]);
         assert_eq!(refused["error"]["errors"], problems);
     }

@@ -297,6 +297,30 @@ async fn search_operation_refers_to_left_out_schemas() {
 }
 
 #[tokio::test]
+async fn text_that_is_no_slug_is_not_repeated() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let tool = guest::tool(&keyed(host).await);
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let slugs = json!({ "tool_slugs": ["Pass word!"] });
+    let calls = json!([
+        { "tool_slug": "Pass word!", "arguments": {} },
+        { "tool_slug": tool, "arguments": {}, "account": "Pass word!" },
+    ]);
+    let calls = json!({ "tools": calls, "sync_response_to_workbench": false });
+    for (slug, arguments) in [
+        ("SERVICE_GET_TOOL_SCHEMAS", slugs),
+        ("SERVICE_MULTI_EXECUTE_TOOL", calls),
+    ] {
+        let answer = execute_meta(&project, &session, slug, arguments).await;
+        let text = answer.expect(200).text;
+        assert!(!text.contains("Pass"), "{text}");
+    }
+    let text = project.get("/mcp/Pass%20word!").await.expect(404).text;
+    assert!(!text.contains("Pass"), "{text}");
+}
+
+#[tokio::test]
 async fn refusal_names_every_wrong_argument() {
     let project = Host::shared().await.new_project().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
@@ -318,6 +342,18 @@ async fn refusal_names_every_wrong_argument() {
             ],
         ),
         (
+            "SERVICE_MULTI_EXECUTE_TOOL",
+            json!({
+                "tools": [{ "tool_slug": "A", "arguments": {}, "acount": "a" }, { "arguments": {}, "acount": "b" }],
+                "sync_response_to_workbench": false,
+            }),
+            &[
+                "tools[0].acount: is unknown; the nearest known name is `account`",
+                "tools[1].acount: is unknown; the nearest known name is `account`",
+                "tools[1].tool_slug: is required",
+            ],
+        ),
+        (
             "SERVICE_GET_TOOL_SCHEMAS",
             json!({ "include": ["all"] }),
             &["include[0]: ", "tool_slugs: is required"],
@@ -331,8 +367,20 @@ async fn refusal_names_every_wrong_argument() {
             "SERVICE_UPSERT_RECIPE",
             json!({ "name": "Xyz", "steps": [{ "name": "a", "tool": "B" }, { "name": 5 }] }),
             &[
-                "steps[0]: ",
+                "steps[0].tool: is unknown; the nearest known name is `tool_slug`",
                 "steps[1].name: expected a string, got a number",
+            ],
+        ),
+        (
+            "SERVICE_UPSERT_RECIPE",
+            json!({ "name": "Xyz", "steps": [
+                { "name": "a", "acount": "b", "if": { "equals": [1, 1], "less": [2, 1] } },
+                { "name": "b", "if": { "equals": [1, 2, 3] } },
+            ] }),
+            &[
+                "steps[0].acount: is unknown; the nearest known name is `account`",
+                "steps[0].if: must have exactly one of equals, less, ",
+                "steps[1].if.equals: expected a list of 2 values, got 3",
             ],
         ),
     ] {

@@ -252,9 +252,16 @@ async fn action_that_may_not_run_is_refused() {
         (json!({ "arguments": { "url": "{{event.data.url" } }), 400),
         (json!({ "arguments": { "url": "x".repeat(64 << 10) } }), 400),
         (json!({ "arguments": ["x"] }), 400),
+        (json!({ "if": { "equals": [1, 2] } }), 400),
     ] {
         let refused = given.upsert(&given.project, with(changes.clone())).await;
         assert_eq!(refused.status, status, "{changes}: {refused:#?}");
+    }
+    let wrong = json!({ "arguments": { "url": "{{data.url}}", "x": ["{{event.id}} {{y}}"] } });
+    let refused = given.upsert(&given.project, with(wrong)).await.expect(400);
+    let problems = refused["error"]["errors"].to_string();
+    for path in ["action.arguments.url: ", "action.arguments.x[0]: "] {
+        assert!(problems.contains(path), "{problems}");
     }
     let id = given.project.project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");

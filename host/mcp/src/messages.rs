@@ -42,6 +42,8 @@ const CALL_MEMBERS: [&str; 6] = [
 ];
 /// Start of the text of `rmcp` about an unknown version of the protocol, before the version.
 const UNSUPPORTED_VERSION: &str = "Bad Request: Unsupported MCP-Protocol-Version";
+/// Path of a whole message in errors.
+const MESSAGE_NAME: &str = "message";
 /// Path to the parameters in errors.
 const PARAMS_PATH: &str = "params";
 
@@ -238,8 +240,10 @@ pub(super) fn check(message: &str, has_connections: bool) -> Result<(), Refusal>
         return invalid(None, "a message must be an object");
     }
     let members = serde_json::from_str::<Members<'_>>(message);
-    let members =
-        members.map_err(|cause| Refusal::invalid(id_of(message.as_bytes()), cause.to_string()))?;
+    let members = members.map_err(|_| {
+        let problem = repeated_member(message).line(MESSAGE_NAME);
+        Refusal::invalid(id_of(message.as_bytes()), problem)
+    })?;
     let id = members.id.and_then(parse_request_id);
     if members.id.is_some() && id.is_none() {
         return invalid(
@@ -281,6 +285,14 @@ pub(super) fn check(message: &str, has_connections: bool) -> Result<(), Refusal>
         code: ErrorCode::INVALID_PARAMS,
         ..Refusal::new(status, id, message)
     })
+}
+
+/// Returns the problem of an object that has a member twice.
+fn repeated_member(object: &str) -> Problem {
+    let parsed = json::parse(object.as_bytes());
+    parsed
+        .err()
+        .unwrap_or_else(|| Problem::custom("has a member twice"))
 }
 
 /// Checks the parameters of a method. Those of notifications are not read.
@@ -331,7 +343,11 @@ fn check_member_names(params: &str) -> Result<(), String> {
 
 /// Checks the parameter that models write, and often as a string.
 fn check_arguments(params: &str) -> Result<(), String> {
-    let read: Arguments<'_> = serde_json::from_str(params).map_err(|cause| cause.to_string())?;
+    let read: Arguments<'_> = serde_json::from_str(params).map_err(|_| {
+        repeated_member(params)
+            .inside(PARAMS_PATH)
+            .line(PARAMS_PATH)
+    })?;
     match read.arguments.map(RawValue::get) {
         Some(arguments) if !arguments.starts_with('{') => {
             let kind = match arguments.as_bytes().first() {
@@ -406,7 +422,19 @@ mod tests {
                 request(r#""method":"a","method":"b""#),
                 seven.clone(),
                 invalid,
-                "duplicate",
+                "method: is given twice",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#.to_owned(),
+                Value::Null,
+                invalid,
+                "id: is given twice",
+            ),
+            (
+                call(r#"{"name":"A","arguments":{},"arguments":{}}"#),
+                seven.clone(),
+                params,
+                "params.arguments: is given twice",
             ),
             (request(r#""error":5"#), seven.clone(), invalid, "responses"),
             (

@@ -18,7 +18,9 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 /// A tool or a recipe that runs for every event of a trigger instance.
+// An unknown field is refused, because it could be meant as a condition.
 #[derive(Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = TriggerAction)]
 pub(crate) struct Action {
     /// Slug of a tool, or of a recipe of the user.

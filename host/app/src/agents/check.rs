@@ -13,6 +13,8 @@ use crate::{
 
 /// Maximum number of accounts of one toolkit that a session may pin.
 pub const MAX_PINNED_ACCOUNTS: usize = 10;
+/// Maximum number of unknown tags of one list that an error names.
+const MAX_NAMED_TAGS: usize = 20;
 /// Sizes of a workbench that a client may ask for.
 const SANDBOX_SIZES: [&str; 4] = ["standard", "medium", "large", "xlarge"];
 
@@ -75,18 +77,19 @@ fn check_values(config: &Config) -> Result<()> {
     errors::refuse_problems(problems, errors::session_invalid)
 }
 
-/// Returns the problems of the tags that a configuration names.
+/// Returns the problems of the tags that a configuration names. The path to those to enable is that of a
+/// list of tags.
 fn tag_problems(config: &Config) -> Vec<String> {
     let mut lists = vec![
         ("tags".to_owned(), &config.tags.enable),
-        ("tags".to_owned(), &config.tags.disable),
+        ("tags.disable".to_owned(), &config.tags.disable),
         ("tags.require_approval".to_owned(), &config.approval_tags),
     ];
     for (toolkit, filter) in &config.tools {
         if let ToolFilter::Tags(tags) = filter {
             let path = format!("tools.{}.tags", truncate(toolkit));
             lists.push((path.clone(), &tags.enable));
-            lists.push((path, &tags.disable));
+            lists.push((format!("{path}.disable"), &tags.disable));
         }
     }
     for (toolkit, tags) in &config.approval_toolkit_tags {
@@ -94,14 +97,16 @@ fn tag_problems(config: &Config) -> Vec<String> {
         lists.push((path, tags));
     }
     let known = KNOWN_TOOL_HINTS.join(", ");
-    lists.retain(|(_, tags)| {
-        tags.iter()
-            .any(|tag| !KNOWN_TOOL_HINTS.contains(&tag.as_str()))
-    });
-    lists
-        .iter()
-        .map(|(path, _)| format!("{path}: each must be one of {known}"))
-        .collect()
+    let mut problems = Vec::new();
+    for (path, tags) in lists {
+        let unknown = tags
+            .iter()
+            .enumerate()
+            .filter(|(_, tag)| !KNOWN_TOOL_HINTS.contains(&tag.as_str()));
+        let lines = unknown.map(|(index, _)| format!("{path}[{index}]: must be one of {known}"));
+        problems.extend(lines.take(MAX_NAMED_TAGS));
+    }
+    problems
 }
 
 async fn check_auth_configs(

@@ -81,8 +81,11 @@ impl Config {
             .preload
             .filter(|preload| *preload != Preload::Tools(Vec::new()));
         // Without tags of the session, there is nothing that those of a toolkit could override.
-        self.toolkit_overrides_tags |=
-            self.tags == Tags::default() && self.approval_tags.is_empty();
+        if self.tags == Tags::default() && self.approval_tags.is_empty() {
+            self.toolkit_overrides_tags = !self.tools.is_empty()
+                || !self.approval_tools.is_empty()
+                || !self.approval_toolkit_tags.is_empty();
+        }
         self
     }
 

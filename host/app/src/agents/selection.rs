@@ -9,13 +9,13 @@ use crate::{
     App, Result,
     accounts::{self, SessionAccount, auth_configs},
     catalog::Release,
-    core::{ids::AccountId, truncate},
+    core::{ids::AccountId, shown_slug},
 };
 
 /// Problem of a call that names an account without a value. With another account instead, a program whose
 /// variable is empty would act for the wrong one.
 pub(super) const EMPTY_ACCOUNT: &str =
-    "account: is empty; leave it out for the account that the session uses by default";
+    "is empty; leave it out for the account that the session uses by default";
 
 /// Returns the account with which a session uses a toolkit. `named` is the id or the alias of an
 /// account that the call asks for.
@@ -79,13 +79,13 @@ async fn select_named(
     named: &str,
 ) -> Result<AccountId> {
     if named.trim().is_empty() {
-        return Err(errors::session_invalid(EMPTY_ACCOUNT));
+        return Err(errors::session_invalid(format!("account: {EMPTY_ACCOUNT}")));
     }
     let config = caller.config();
     let unknown = || {
-        let named = truncate(named);
+        let named = shown_slug(named);
         errors::session_invalid(format!(
-            "account: `{named}` is not an account that the session may use for toolkit {}",
+            "account: {named} is not an account that the session may use for toolkit {}",
             release.slug
         ))
     };

@@ -29,6 +29,7 @@ use crate::{
     core::{
         json::{self, Problem, Rules, Tree},
         large_work::LargeWork,
+        spelling::shortened,
     },
 };
 
@@ -273,8 +274,8 @@ impl Full {
         let errors = self
             .validator
             .iter_errors(BudgetedValue::new(value, &budget));
-        let lines = errors.take(MAX_LINES).map(|error| problem_line(&error));
-        (!budget.is_spent()).then(|| lines.collect())
+        let lines = errors.flat_map(|error| problem_lines(&error));
+        (!budget.is_spent()).then(|| lines.take(MAX_LINES).collect())
     }
 
     /// Removes the properties that are null against the schema. Returns true if there were any.
@@ -322,7 +323,8 @@ impl Full {
             !at.is_some_and(is_unknown) || concerns_names(error.kind())
         });
         let mut lines = misspellings(&self.unknown_names(&tree));
-        lines.extend(known.take(MAX_LINES).map(|error| problem_line(&error)));
+        let problems = known.flat_map(|error| problem_lines(&error));
+        lines.extend(problems.take(MAX_LINES));
         if budget.is_spent() {
             return vec![TOO_MANY_STEPS.to_owned()];
         }
@@ -335,7 +337,8 @@ impl Full {
             .validator
             .validate(BudgetedValue::new(value, &budget))
             .err()?;
-        (!budget.is_spent()).then(|| problem_line(&error))
+        let lines = (!budget.is_spent()).then(|| problem_lines(&error));
+        lines?.into_iter().next()
     }
 
     fn budget(&self, steps: u64) -> Budget {
@@ -468,19 +471,23 @@ fn concerns_names(kind: &ValidationErrorKind) -> bool {
     )
 }
 
-/// Returns the path of the value and its problem, for example `tools[0].tool_slug: is required`. It
-/// repeats no value, which could be a secret.
-fn problem_line(error: &ValidationError<'_>) -> String {
-    let mut problem_line = Line {
-        text: String::new(),
-        left: MAX_LINE_CHARS,
+/// Returns the path of the value and its problem, for example `tools[0].tool_slug: is required`, in a
+/// line for each unknown name, or else one. It repeats no value, which could be a secret.
+fn problem_lines(error: &ValidationError<'_>) -> Vec<String> {
+    let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() else {
+        return vec![Line::written(|line| write_problem(line, error))];
     };
-    // A write error means that the line is full. A message quotes its schema, which may be large.
-    _ = write_problem(&mut problem_line, error);
-    problem_line.text
+    let names = unexpected.iter().take(MAX_LINES);
+    names
+        .map(|name| Line::written(|line| write_member(line, error, shortened(name), "is unknown")))
+        .collect()
 }
 
-fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
+/// Writes the path of a value, and returns what separates it from the name of a member.
+fn write_path(
+    line: &mut Line,
+    error: &ValidationError<'_>,
+) -> std::result::Result<&'static str, fmt::Error> {
     let mut separator = "";
     for segment in error.instance_path().segments() {
         match segment {
@@ -489,13 +496,31 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
         }
         separator = ".";
     }
-    match error.kind() {
-        ValidationErrorKind::Required {
-            property: Value::String(name),
-        } => return write!(line, "{separator}{name}: is required"),
-        _ if separator.is_empty() => write!(line, "{WHOLE_NAME}: ")?,
-        _ => line.write_str(": ")?,
+    Ok(separator)
+}
+
+fn write_member(
+    line: &mut Line,
+    error: &ValidationError<'_>,
+    name: &str,
+    problem: &str,
+) -> fmt::Result {
+    let separator = write_path(line, error)?;
+    write!(line, "{separator}{name}: {problem}")
+}
+
+fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
+    if let ValidationErrorKind::Required {
+        property: Value::String(name),
+    } = error.kind()
+    {
+        return write_member(line, error, name, "is required");
     }
+    let whole = match write_path(line, error)? {
+        "" => WHOLE_NAME,
+        _ => "",
+    };
+    write!(line, "{whole}: ")?;
     let instance: &Value = error.instance();
     let found = type_words(JsonType::from(instance));
     match error.kind() {
@@ -551,6 +576,19 @@ struct Line {
     text: String,
     /// The number of characters that still fit.
     left: usize,
+}
+
+impl Line {
+    /// Returns what a function writes, as far as it fits. A message quotes its schema, which may be large.
+    fn written(write: impl FnOnce(&mut Self) -> fmt::Result) -> String {
+        let mut line = Self {
+            text: String::new(),
+            left: MAX_LINE_CHARS,
+        };
+        // An error means that the line is full.
+        _ = write(&mut line);
+        line.text
+    }
 }
 
 impl Write for Line {

@@ -10,8 +10,10 @@
 use manifest::at;
 use serde_json::{Map, Value};
 
-use crate::core::truncate;
+use crate::core::{shown_slug, spelling::shortened};
 
+/// Maximum number of problems that are collected.
+pub(crate) const MAX_PROBLEMS: usize = 100;
 /// Maximum size of the values that are filled in at a time, in bytes.
 pub const MAX_FILLED_BYTES: usize = 1 << 20;
 
@@ -45,24 +47,42 @@ pub(crate) fn fill(value: &Value, roots: &[Root<'_>]) -> Result<Value, String> {
     Filling::new(roots).value(value)
 }
 
-/// Returns every placeholder of a value. The error says which one is malformed.
-pub(crate) fn placeholders(value: &Value) -> Result<Vec<Placeholder<'_>>, String> {
-    let parts = match value {
-        Value::String(text) => parse(text)?,
-        Value::Array(items) => return flatten(items.iter()),
-        Value::Object(members) => return flatten(members.values()),
-        Value::Null | Value::Bool(_) | Value::Number(_) => return Ok(Vec::new()),
-    };
-    let found = parts.into_iter().filter_map(|part| match part {
-        Part::Text(_) => None,
-        Part::Value(placeholder) => Some(placeholder),
-    });
-    Ok(found.collect())
-}
-
-fn flatten<'a>(values: impl Iterator<Item = &'a Value>) -> Result<Vec<Placeholder<'a>>, String> {
-    let found: Result<Vec<_>, _> = values.map(placeholders).collect();
-    Ok(found?.concat())
+/// Adds a line with its path for each wrong placeholder of a value, until there are [`MAX_PROBLEMS`].
+/// `problem_of` returns the problem of a well-formed one.
+pub(crate) fn add_problems(
+    problems: &mut Vec<String>,
+    value: &Value,
+    path: &str,
+    problem_of: &dyn Fn(Placeholder<'_>) -> Option<String>,
+) {
+    if problems.len() >= MAX_PROBLEMS {
+        return;
+    }
+    match value {
+        Value::String(text) => match parse(text) {
+            Ok(parts) => {
+                let found = parts.into_iter().filter_map(|part| match part {
+                    Part::Text(_) => None,
+                    Part::Value(placeholder) => problem_of(placeholder),
+                });
+                let lines = found.map(|problem| format!("{path}: {problem}"));
+                problems.extend(lines.take(MAX_PROBLEMS));
+            }
+            Err(problem) => problems.push(format!("{path}: {problem}")),
+        },
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                add_problems(problems, item, &format!("{path}[{index}]"), problem_of);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                let path = format!("{path}.{}", shortened(name));
+                add_problems(problems, value, &path, problem_of);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Values whose placeholders are filled sequentially. One limit covers everything that is filled
@@ -144,7 +164,7 @@ impl<'a> Filling<'a> {
         let found = roots.iter().find(|(name, _)| *name == root);
         let (_, value) = found.ok_or_else(|| {
             let known: Vec<_> = roots.iter().map(|(name, _)| *name).collect();
-            not_a_placeholder(placeholder, &known)
+            not_a_placeholder(root, &known)
         })?;
         Ok(at(value, path))
     }
@@ -159,12 +179,9 @@ impl<'a> Filling<'a> {
 }
 
 /// Returns the problem of a placeholder whose root is not one of the known ones.
-pub(crate) fn not_a_placeholder(placeholder: Placeholder<'_>, known: &[&str]) -> String {
-    let Placeholder { root, path } = placeholder;
-    let dot = if path.is_empty() { "" } else { "." };
-    let text = format!("{root}{dot}{path}");
-    let (text, known) = (truncate(&text), known.join("`, `"));
-    format!("`{{{{{text}}}}}` is no placeholder: its first name must be one of `{known}`")
+pub(crate) fn not_a_placeholder(root: &str, known: &[&str]) -> String {
+    let (root, known) = (shown_slug(root), known.join("`, `"));
+    format!("`{{{{{root}}}}}` is no placeholder: its first name must be one of `{known}`")
 }
 
 fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {
@@ -186,10 +203,9 @@ fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {
 
 fn placeholder(name: &str) -> Result<Placeholder<'_>, String> {
     if name.split('.').any(str::is_empty) {
-        let name = truncate(name);
-        return Err(format!(
-            "`{{{{{name}}}}}` is no placeholder: write names with a dot between them"
-        ));
+        return Err(
+            "a placeholder has an empty name: write names with a dot between them".to_owned(),
+        );
     }
     let (root, path) = name.split_once('.').unwrap_or((name, ""));
     Ok(Placeholder { root, path })

@@ -22,7 +22,7 @@ use crate::{
     catalog::TriggerKind,
     core::{
         ids::{EndpointId, ProjectId, TriggerInstanceId},
-        truncate,
+        shown_slug,
     },
     projects::{self, Project},
 };
@@ -62,7 +62,7 @@ pub struct Response {
 /// Finds the address of an endpoint, or that of a trigger instance. Fails if the endpoint does not
 /// exist or is of another toolkit.
 pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
-    let unknown = || errors::endpoint_not_found(truncate(id));
+    let unknown = || errors::endpoint_not_found(shown_slug(id));
     let id = EndpointId::parse(id).map_err(|_| unknown())?;
     if let Some(own) = subscribing::receiving_address(app, &id).await? {
         if !own.toolkit.eq_ignore_ascii_case(toolkit) {
@@ -96,7 +96,7 @@ pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Addre
     let found = catalog.toolkit(toolkit);
     let toolkit = found.ok_or_else(|| catalog.unknown_toolkit(toolkit))?;
     let id = ProjectId::parse(project);
-    let id = id.map_err(|_| errors::project_not_found(truncate(project)))?;
+    let id = id.map_err(|_| errors::project_not_found(shown_slug(project)))?;
     Ok(Address {
         key: format!("{id} {}", toolkit.slug),
         project: projects::lookup(app, &id).await?,

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     App, Result,
     catalog::Snapshot,
-    core::{clock::time_before, ids::ProjectId},
+    core::{clock::time_before, ids::ProjectId, shown_slug},
     projects::Project,
 };
 
@@ -87,7 +87,7 @@ impl EventStream {
             (None, _) => app.clock.now(),
             (_, Some(time)) => before(time),
             (Some(id), None) => {
-                let unknown = || errors::event_not_found(crate::core::truncate(id));
+                let unknown = || errors::event_not_found(shown_slug(id));
                 let id = id.strip_prefix("msg_").ok_or_else(unknown)?;
                 let event = app.store.get::<Event>(project.id.as_str(), id).await?;
                 let event = event.ok_or_else(unknown)?;

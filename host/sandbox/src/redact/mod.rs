@@ -5,8 +5,10 @@
 //! Guarantee: a response is searched for every secret that was put into a request of this call, in
 //! the encodings that an echo uses. These are: unchanged; with any of its characters escaped for
 //! URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three
-//! alignments. A secret outside of ASCII is also found with composed or decomposed accents, after UTF-8
-//! and Latin-1 were confused once or twice, and with `?` for the characters that Latin-1 or ASCII lacks.
+//! alignments. Blanks at the ends of a secret may be missing, because providers trim the values of headers,
+//! and a NUL may follow each character, as in UTF-16 that was read byte by byte. A secret outside of ASCII is
+//! also found with composed or decomposed accents, after UTF-8 and Latin-1 were confused once or twice, with
+//! `?` for the characters that Latin-1 or ASCII lacks, and in Latin-1 inside base64.
 //!
 //! A value that was transformed in any other way is not found. Values shorter than four bytes are
 //! not searched for: they are no secrets, and removing them would destroy the response.
@@ -35,7 +37,7 @@ use zeroize::Zeroizing;
 
 use crate::Secret;
 use search::{Case, Search};
-use spelling::fixed_spellings;
+use spelling::{fixed_spellings, to_latin1};
 
 pub(crate) use replace::{REDACTED_NUMBER, replace_ranges};
 pub use search::STEPS_PER_BYTE;
@@ -70,7 +72,10 @@ impl Redactor {
     /// Creates a redactor for `secrets`.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
         let secrets = secrets.into_iter().map(Secret::expose);
-        let mut values: Vec<&str> = secrets.filter(|s| s.len() >= MIN_SECRET_BYTES).collect();
+        let mut values: Vec<&str> = secrets
+            .map(without_outer_blanks)
+            .filter(|value| value.len() >= MIN_SECRET_BYTES)
+            .collect();
         let misread = forms_of(&values, misreadings);
         let distorted = forms_of(&values, distortions);
         values.extend(misread.iter().map(|form| form.as_str()));
@@ -81,16 +86,7 @@ impl Redactor {
         }
         let fixed = fixed_matcher(&values);
         values.extend(distorted.iter().map(|form| form.as_str()));
-        let mut first_bytes = vec![false; 256];
-        for introducer in *b"%\\&+" {
-            first_bytes[usize::from(introducer)] = true;
-        }
-        for value in &values {
-            first_bytes[usize::from(value.as_bytes()[0])] = true;
-            if let Some(Ok(latin1)) = value.chars().next().map(u8::try_from) {
-                first_bytes[usize::from(latin1)] = true;
-            }
-        }
+        let first_bytes = first_bytes_of(&values);
         let mut secrets: Vec<_> = values
             .iter()
             .map(|value| Zeroizing::new(value.chars().collect::<Vec<_>>()))
@@ -213,6 +209,31 @@ impl Redactor {
     }
 }
 
+/// Returns a secret without the blanks at its ends, unless too little of it would be left to search for.
+fn without_outer_blanks(secret: &str) -> &str {
+    let trimmed = secret.trim();
+    if trimmed.len() < MIN_SECRET_BYTES {
+        secret
+    } else {
+        trimmed
+    }
+}
+
+/// Returns for each byte whether an encoding of the first character of a secret may start with it.
+fn first_bytes_of(secrets: &[&str]) -> Vec<bool> {
+    let mut first_bytes = vec![false; 256];
+    for introducer in *b"%\\&+" {
+        first_bytes[usize::from(introducer)] = true;
+    }
+    for secret in secrets {
+        first_bytes[usize::from(secret.as_bytes()[0])] = true;
+        if let Some(Ok(latin1)) = secret.chars().next().map(u8::try_from) {
+            first_bytes[usize::from(latin1)] = true;
+        }
+    }
+    first_bytes
+}
+
 /// Returns other forms of secrets. None of them is shorter than a secret.
 fn forms_of(secrets: &[&str], forms: fn(&str) -> Vec<String>) -> Vec<Zeroizing<String>> {
     let all = secrets.iter().flat_map(|secret| forms(secret));
@@ -224,7 +245,10 @@ fn forms_of(secrets: &[&str], forms: fn(&str) -> Vec<String>) -> Vec<Zeroizing<S
 /// Returns the matcher for the encodings that cannot be mixed. Its memory is proportional to the
 /// secrets.
 fn fixed_matcher(secrets: &[&str]) -> Option<AhoCorasick> {
-    let spellings = secrets.iter().flat_map(|secret| fixed_spellings(secret));
+    let in_latin1: Vec<_> = secrets.iter().filter_map(|text| to_latin1(text)).collect();
+    let in_utf8 = secrets.iter().map(|secret| secret.as_bytes());
+    let encoded = in_utf8.chain(in_latin1.iter().map(|bytes| bytes.as_slice()));
+    let spellings = encoded.flat_map(fixed_spellings);
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
         .kind(Some(AhoCorasickKind::ContiguousNFA))

@@ -100,15 +100,18 @@ impl<'r> Search<'r> {
 
     /// Returns the end of a secret whose remaining characters start at `start`. A position can be
     /// read in several ways (`%25` is one character or three), so all ways are followed in
-    /// parallel.
+    /// parallel. A NUL before a character is skipped.
     fn end(&mut self, start: usize, others: &[char]) -> Result<Option<usize>, StepsExhausted> {
         self.ranges.clear();
         self.ranges.push(start);
         for &wanted in others {
             self.next.clear();
-            for at in 0..self.ranges.len() {
+            for index in 0..self.ranges.len() {
                 self.step()?;
-                let at = self.ranges[at];
+                let at = match wanted {
+                    '\0' => self.ranges[index],
+                    _ => after_nul(self.bytes, self.ranges[index]),
+                };
                 let found = readings(&self.bytes[at..]).filter(|(c, _)| self.case.same(*c, wanted));
                 self.next.extend(found.map(|(_, length)| at + length));
             }
@@ -138,4 +141,10 @@ impl<'r> Search<'r> {
         self.done += 1;
         Ok(())
     }
+}
+
+/// Returns the position after a NUL in any encoding, or the same position without one.
+fn after_nul(bytes: &[u8], at: usize) -> usize {
+    let nul = readings(&bytes[at..]).find(|(c, _)| *c == '\0');
+    at + nul.map_or(0, |(_, length)| length)
 }

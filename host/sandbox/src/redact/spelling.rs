@@ -13,13 +13,22 @@ const MIN_HEX_SECRET_BYTES: usize = 4;
 /// eight. Without a limit, a response of backslashes alone would be read again from each of them.
 const MAX_INTRODUCER_BYTES: usize = 16;
 
+/// Returns the Latin-1 of a secret that is not ASCII, or `None` if Latin-1 lacks one of its characters.
+pub(super) fn to_latin1(secret: &str) -> Option<Zeroizing<Vec<u8>>> {
+    if secret.is_ascii() {
+        return None;
+    }
+    let bytes = secret.chars().map(|c| u8::try_from(c).ok());
+    bytes.collect::<Option<Vec<u8>>>().map(Zeroizing::new)
+}
+
 /// Returns the base64 forms at three alignments in both alphabets, and the hexadecimal forms in
 /// both cases.
-pub(super) fn fixed_spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
+pub(super) fn fixed_spellings(secret: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let mut spellings = Vec::new();
     for shift in 0..3 {
         let mut shifted = Zeroizing::new(vec![0; shift]);
-        shifted.extend_from_slice(secret.as_bytes());
+        shifted.extend_from_slice(secret);
         let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*shifted));
         // Digits that also depend on the neighbors are left out, because some of their bits do not
         // belong to the secret.

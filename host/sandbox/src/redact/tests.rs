@@ -68,6 +68,34 @@ fn secret_in_a_confused_charset_is_removed() {
 }
 
 #[test]
+fn base64_of_latin1_is_found() {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let redactor = redactor("ärger-4711");
+    let echo = STANDARD.encode(b"user:\xe4rger-4711");
+    assert!(redactor.may_contain_secret(echo.as_bytes()), "{echo}");
+}
+
+#[test]
+fn secret_without_its_outer_blanks_is_removed() {
+    let redactor = redactor(" re_trailing4711\t ");
+    for echo in ["re_trailing4711", "re_trailing4711+", "re%5Ftrailing4711"] {
+        let clean = redactor.redact_text(&format!("<{echo}>"));
+        assert!(clean.starts_with("<[redacted]"), "{clean}");
+    }
+    assert!(self::redactor("abc ").may_contain_secret(b"abc "));
+}
+
+#[test]
+fn secret_with_nul_between_characters_is_removed() {
+    let redactor = redactor("re_4711");
+    for nul in ["\0", "\\u0000", "%00"] {
+        let characters: String = "re_4711".chars().map(|c| format!("{c}{nul}")).collect();
+        let clean = redactor.redact_text(&format!("<{characters}>"));
+        assert_eq!(clean, format!("<{REDACTED_TEXT}{nul}>"));
+    }
+}
+
+#[test]
 fn text_without_a_secret_is_not_touched() {
     let redactor = redactor("hunter2-hunter2");
     for text in [

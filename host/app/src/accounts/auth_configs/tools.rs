@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::AuthConfig;
-use crate::{Result, accounts::errors, catalog::Snapshot, core::truncate};
+use crate::{Result, accounts::errors, catalog::Snapshot, core::shown_slug};
 
 /// Slug by which proxy requests are listed among the tools that may run, and by which the execution log names
 /// them.
@@ -65,7 +65,7 @@ impl AuthConfig {
         ];
         let mut unknown = Vec::new();
         for (list, name) in lists.into_iter().zip(LIST_NAMES) {
-            for slug in list {
+            for (index, slug) in list.iter_mut().enumerate() {
                 let upper = slug.trim().to_ascii_uppercase();
                 let owner = catalog.toolkit_of(&upper);
                 let is_proxy = upper == PROXY_REQUEST_SLUG && name != CONNECTION_LIST_NAME;
@@ -75,7 +75,7 @@ impl AuthConfig {
                 {
                     *slug = upper;
                 } else {
-                    unknown.push((name, truncate(slug)));
+                    unknown.push((format!("{path}{name}[{index}]"), slug.clone()));
                 }
             }
         }
@@ -85,9 +85,9 @@ impl AuthConfig {
         let slugs = unknown.iter().map(|(_, slug)| slug.as_str());
         Err(catalog.missing(slugs, || {
             let named = unknown.iter().take(MAX_NAMED_TOOLS);
-            let problems = named.map(|(name, slug)| {
-                let similar = catalog.similar_tool(slug);
-                format!("{path}{name}: {slug} is not a tool of toolkit {toolkit}{similar}")
+            let problems = named.map(|(place, slug)| {
+                let (similar, slug) = (catalog.similar_tool(slug), shown_slug(slug));
+                format!("{place}: {slug} is not a tool of toolkit {toolkit}{similar}")
             });
             errors::invalid(problems.collect::<Vec<_>>())
         }))

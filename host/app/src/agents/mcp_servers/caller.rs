@@ -50,7 +50,7 @@ impl McpCaller {
         selection: Selection,
         request_id: RequestId,
     ) -> Result<Self> {
-        let missing = || errors::mcp_server_not_found(truncate(server));
+        let missing = || errors::mcp_server_not_found(shown_slug(server));
         let cached = cache::lookup(app, server).await?.ok_or_else(missing)?;
         let project = projects::lookup_cached(app, &cached.project)
             .await

@@ -33,7 +33,7 @@ use crate::{
     accounts::auth_configs::{self, AuthConfig},
     core::{
         ids::{AccountId, AuthConfigId},
-        truncate,
+        shown_slug,
     },
     projects::Project,
 };
@@ -97,7 +97,7 @@ pub struct Selection {
 /// Returns an MCP server of the project. Fails if the server does not exist.
 pub async fn get(app: &App, project: &Project, id: &str) -> Result<Record<McpServer>> {
     let server = app.store.get(project.id.as_str(), id).await?;
-    server.ok_or_else(|| errors::mcp_server_not_found(truncate(id)))
+    server.ok_or_else(|| errors::mcp_server_not_found(shown_slug(id)))
 }
 
 /// Returns the toolkit of an auth config. A deleted auth config keeps its toolkit, whose tools then

@@ -11,14 +11,15 @@ use crate::{
     App, Result,
     agents::{SessionCaller, errors, resolve, scope},
     catalog::ResolvedTool,
+    core::shown_slug,
 };
 
 /// Maximum number of slugs of one call.
 pub const MAX_SLUGS: usize = 50;
 /// Maximum number of suggestions for an unknown slug.
 const MAX_SUGGESTIONS: usize = 3;
-/// Maximum number of characters of a slug that are searched for and shown.
-const MAX_SLUG_CHARS: usize = 128;
+/// Maximum number of characters of an unknown slug that are searched for.
+const MAX_SEARCHED_CHARS: usize = 128;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -64,11 +65,12 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
                 let slug = found.tool.slug.to_string();
                 schemas.insert(slug, ToolSchemas::new(&found, &request.include)?);
             }
-            Err(_) => not_found.push(slug.chars().take(MAX_SLUG_CHARS).collect()),
+            Err(_) => not_found.push(slug.chars().take(MAX_SEARCHED_CHARS).collect()),
         }
     }
     let mut data = json!({ "success": not_found.is_empty(), "tool_schemas": schemas });
     if !not_found.is_empty() {
+        let shown: Vec<_> = not_found.iter().map(|slug| shown_slug(slug)).collect();
         data["suggestions"] = json!(suggestions(app, caller, &not_found).await?);
         let search = if MetaTool::SearchTools.is_enabled(caller.config()) {
             ", or find tools with SERVICE_SEARCH_TOOLS"
@@ -77,9 +79,9 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         };
         data["not_found_message"] = json!(format!(
             "The session has no tools with these slugs: {}. Use a suggestion{search}.",
-            not_found.join(", ")
+            shown.join(", ")
         ));
-        data["not_found"] = json!(not_found);
+        data["not_found"] = json!(shown);
     }
     Ok(data.into())
 }
@@ -116,7 +118,7 @@ async fn suggestions(
                     scope::permits(&config, tool)
                 });
                 let similar = ranked.iter().map(|one| one.found.tool.slug.to_string());
-                (slug, similar.collect())
+                (shown_slug(&slug).to_owned(), similar.collect())
             });
             suggestions.collect()
         })

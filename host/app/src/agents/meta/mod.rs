@@ -98,8 +98,8 @@ pub async fn execute(
     Ok(execution)
 }
 
-/// Returns an error with all problems of arguments that a meta tool refused, each with its path, or `cause`
-/// if the arguments match the schema.
+/// Adds the problems that the schema finds in arguments which a meta tool refused, except at paths that the
+/// error names.
 async fn with_problems_named(
     app: &App,
     caller: &SessionCaller,
@@ -114,10 +114,17 @@ async fn with_problems_named(
     let project = &caller.project.tenant;
     let large = &app.large_work;
     let accepted = catalog::accept_with(large, project, ARGUMENTS_NAME, schema, value).await?;
-    Ok(match accepted {
-        Ok(_) => cause,
-        Err(problems) => errors::arguments_invalid(tool.slug(), problems),
-    })
+    let mut others = accepted.err().unwrap_or_default();
+    let named: Vec<_> = cause.problems().iter().map(|line| path(line)).collect();
+    others.retain(|line| !named.contains(&path(line)));
+    Ok(cause.and(errors::arguments_invalid(tool.slug(), others)))
+}
+
+/// Returns the path at the start of the line of a problem. That of an unknown argument is its name.
+fn path(line: &str) -> &str {
+    let path = line.split_once(": ").map_or(line, |(path, _)| path);
+    let name = path.strip_prefix("unknown argument `");
+    name.map_or(path, |name| name.trim_end_matches('`'))
 }
 
 /// Runs a meta tool, and returns its data and its failure. `unknown` are the arguments that its schema does

@@ -9,15 +9,18 @@
 
 mod batch;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use sandbox::FileChange;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use self::batch::{Batch, CallResult};
-use super::{MetaTool, Workflow};
+use super::{ARGUMENTS_NAME, MetaTool, Workflow};
 use crate::{
     App, Error, Result,
     agents::{
@@ -25,11 +28,7 @@ use crate::{
         selection::EMPTY_ACCOUNT,
         session_files::{self, SANDBOX_FOLDER},
     },
-    core::{
-        ids::random_text,
-        json::{self, Problem},
-        spelling::misspelling,
-    },
+    core::{ids::random_text, json, spelling::misspelling},
     files,
 };
 
@@ -55,12 +54,7 @@ struct Arguments<'a> {
     session_id: Option<String>,
 }
 
-/// One call. Its fields are read by name, so that a misspelled one is detected.
-#[derive(Deserialize)]
-#[serde(
-    try_from = "BTreeMap<String, &'a RawValue>",
-    bound(deserialize = "'de: 'a")
-)]
+/// One call. A misspelled member is refused.
 struct CallArguments<'a> {
     tool_slug: String,
     arguments: &'a RawValue,
@@ -68,44 +62,72 @@ struct CallArguments<'a> {
     account: Option<String>,
 }
 
-impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
-    type Error = String;
+impl<'de: 'a, 'a> Deserialize<'de> for CallArguments<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        from.deserialize_map(CallVisitor)
+    }
+}
 
-    fn try_from(mut members: BTreeMap<String, &'a RawValue>) -> std::result::Result<Self, String> {
-        const CALL_MEMBERS: [&str; 3] = ["tool_slug", "arguments", "account"];
-        let [tool_slug, arguments, account] = CALL_MEMBERS.map(|name| members.remove(name));
-        for name in members.keys() {
-            if let Some(problem) = misspelling(name, &CALL_MEMBERS) {
-                return Err(format!("{name}: {problem}"));
+struct CallVisitor;
+
+impl<'de> Visitor<'de> for CallVisitor {
+    type Value = CallArguments<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut members: A,
+    ) -> std::result::Result<Self::Value, A::Error> {
+        let (mut tool_slug, mut arguments) = (None, None);
+        let mut account: Option<String> = None;
+        while let Some(name) = members.next_key::<String>()? {
+            match name.as_str() {
+                "tool_slug" => tool_slug = Some(members.next_value()?),
+                "arguments" => arguments = Some(members.next_value()?),
+                "account" => account = members.next_value_seed(AccountName)?,
+                unknown => members.next_value_seed(UnknownMember(unknown))?,
             }
         }
-        let account = account
-            .map(|value| parse_member::<Option<String>>("account", value))
-            .transpose()?
-            .flatten();
-        if account
-            .as_ref()
-            .is_some_and(|account| account.trim().is_empty())
-        {
-            return Err(EMPTY_ACCOUNT.to_owned());
-        }
-        let tool_slug = tool_slug.ok_or("tool_slug: is required")?;
-        Ok(Self {
-            tool_slug: parse_member("tool_slug", tool_slug)?,
-            arguments: arguments.ok_or("arguments: is required")?,
+        Ok(CallArguments {
+            tool_slug: tool_slug.ok_or_else(|| A::Error::missing_field("tool_slug"))?,
+            arguments: arguments.ok_or_else(|| A::Error::missing_field("arguments"))?,
             account,
         })
     }
 }
 
-fn parse_member<T: DeserializeOwned>(
-    name: &str,
-    value: &RawValue,
-) -> std::result::Result<T, String> {
-    let value = serde_json::from_str(value.get()).map_err(|cause| Problem::of_syntax(&cause));
-    value
-        .and_then(json::read)
-        .map_err(|problem| problem.line(name))
+/// A member that a call does not have. It is ignored unless it is misspelled.
+struct UnknownMember<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for UnknownMember<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> std::result::Result<(), D::Error> {
+        match misspelling(self.0, &["tool_slug", "arguments", "account"]) {
+            Some(problem) => Err(D::Error::custom(problem)),
+            None => IgnoredAny::deserialize(value).map(drop),
+        }
+    }
+}
+
+/// The name of the account of a call. An empty one is refused, because another account would be used.
+struct AccountName;
+
+impl<'de> DeserializeSeed<'de> for AccountName {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        value: D,
+    ) -> std::result::Result<Option<String>, D::Error> {
+        match Option::<String>::deserialize(value)? {
+            Some(name) if name.trim().is_empty() => Err(D::Error::custom(EMPTY_ACCOUNT)),
+            name => Ok(name),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -134,10 +156,10 @@ pub(super) async fn run(
     arguments: &Bytes,
 ) -> Result<(Bytes, Option<String>)> {
     let request: Arguments<'_> =
-        serde_json::from_slice(arguments).map_err(|cause| invalid(cause.to_string()))?;
+        serde_json::from_slice(arguments).map_err(|_| invalid(problems(arguments)))?;
     if !(1..=MAX_CALLS).contains(&request.tools.len()) {
         let problem = format!("tools: must have 1 to {MAX_CALLS} calls");
-        return Err(invalid(problem));
+        return Err(invalid(vec![problem]));
     }
     let bytes = request.tools.len() * MAX_INLINE_BYTES * RESULT_COPIES;
     let _reserved = files::reserve_memory(app, &caller.project.tenant, bytes as u64)?;
@@ -174,8 +196,18 @@ pub(super) async fn run(
     Ok((data.to_json()?, error.filter(|_| success_count == 0)))
 }
 
-fn invalid(problem: String) -> Error {
-    errors::arguments_invalid(MetaTool::MultiExecuteTool.slug(), problem)
+fn invalid(problems: Vec<String>) -> Error {
+    errors::arguments_invalid(MetaTool::MultiExecuteTool.slug(), problems)
+}
+
+/// Returns the problems of arguments that cannot be read.
+fn problems(arguments: &[u8]) -> Vec<String> {
+    match json::parse(arguments) {
+        Ok(value) => json::all_problems(value, ARGUMENTS_NAME, |reader| {
+            Arguments::deserialize(reader).err()
+        }),
+        Err(problem) => vec![problem.line(ARGUMENTS_NAME)],
+    }
 }
 
 /// Returns the number of characters of UTF-8 data, or the number of bytes of other data.

@@ -3,21 +3,22 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MetaResult, MetaTool, parse};
+use super::{ARGUMENTS_NAME, MetaResult, MetaTool, parse};
 use crate::{
     App, Result,
     agents::{
         SessionCaller, errors,
         recipes::{self, Definition},
     },
-    core::spelling::misspelling,
+    core::{
+        json,
+        spelling::{misspelling, shortened},
+    },
     projects::permissions::Area,
 };
 
 /// Fields of a definition.
 const DEFINITION_MEMBERS: [&str; 5] = ["name", "description", "input_schema", "steps", "output"];
-/// Fields that a definition must have, unlike a deletion.
-const REQUIRED_MEMBERS: [&str; 2] = ["name", "steps"];
 
 const OWN_TOOL: MetaTool = MetaTool::UpsertRecipe;
 
@@ -44,31 +45,29 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
-    check_members(&rest)?;
-    let definition: Definition = parse(OWN_TOOL, rest.into())?;
-    let stored = recipes::upsert(app, caller, slug, definition).await?;
+    let stored = recipes::upsert(app, caller, slug, definition(rest)?).await?;
     let recipe = stored.record.body;
     Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())
 }
 
-/// Refuses a definition whose fields are misspelled or missing.
-fn check_members(definition: &Map<String, Value>) -> Result<()> {
-    let unknown = definition
+/// Reads a definition. Fails with every problem, also with fields that are misspelled.
+fn definition(members: Map<String, Value>) -> Result<Definition> {
+    let unknown = members
         .keys()
         .filter(|name| !DEFINITION_MEMBERS.contains(&name.as_str()));
-    for name in unknown {
-        if let Some(problem) = misspelling(name, &DEFINITION_MEMBERS) {
-            let problem = format!("{name}: {problem}");
-            return Err(errors::arguments_invalid(OWN_TOOL.slug(), problem));
-        }
-    }
-    let missing: Vec<_> = REQUIRED_MEMBERS
-        .iter()
-        .filter(|name| !definition.contains_key(**name))
-        .map(|name| format!("{name}: is required"))
-        .collect();
-    if !missing.is_empty() {
-        return Err(errors::arguments_invalid(OWN_TOOL.slug(), missing));
-    }
-    Ok(())
+    let misspelled = unknown.filter_map(|name| {
+        let problem = misspelling(name, &DEFINITION_MEMBERS)?;
+        Some(format!("{}: {problem}", shortened(name)))
+    });
+    let mut problems: Vec<_> = misspelled.collect();
+    let value = Value::Object(members);
+    problems.extend(json::all_problems(
+        value.clone(),
+        ARGUMENTS_NAME,
+        |reader| Definition::deserialize(reader).err(),
+    ));
+    errors::refuse_problems(problems, |problems| {
+        errors::arguments_invalid(OWN_TOOL.slug(), problems)
+    })?;
+    parse(OWN_TOOL, value)
 }

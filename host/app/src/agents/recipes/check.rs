@@ -21,7 +21,7 @@ use crate::{
     catalog::{self, ResolvedTool, Tool},
     core::{
         ids::AccountId,
-        truncate,
+        shown_slug,
         visible::{is_plain_line, is_visible},
     },
     files,
@@ -150,7 +150,7 @@ async fn check_call(
         Ok(kept) => kept,
         Err(cause) => {
             let problem = problem_of(cause)?;
-            problems.add(format!("{place} (`{}`): {problem}", truncate(&step.name)));
+            problems.add(format!("{place} (`{}`): {problem}", shown_slug(&step.name)));
             None
         }
     };

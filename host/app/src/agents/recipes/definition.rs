@@ -103,27 +103,15 @@ impl Definition {
     }
 }
 
-impl Step {
-    /// Returns every value of the step itself that may have placeholders.
-    pub(super) fn values(&self) -> Vec<&Value> {
-        let mut values: Vec<_> = self.arguments.values().collect();
-        if let Some(condition) = &self.condition {
-            condition.collect_values(&mut values);
-        }
-        values
-    }
-}
-
 impl Condition {
-    fn collect_values<'a>(&'a self, values: &mut Vec<&'a Value>) {
+    /// Returns every value that may have placeholders.
+    pub(super) fn values(&self) -> Vec<&Value> {
         match self {
-            Self::Equals(pair) | Self::Less(pair) | Self::Contains(pair) => values.extend(pair),
-            Self::Exists(value) => values.push(value),
-            Self::Not(condition) => condition.collect_values(values),
+            Self::Equals(pair) | Self::Less(pair) | Self::Contains(pair) => pair.iter().collect(),
+            Self::Exists(value) => vec![value],
+            Self::Not(condition) => condition.values(),
             Self::All(conditions) | Self::Any(conditions) => {
-                for condition in conditions {
-                    condition.collect_values(values);
-                }
+                conditions.iter().flat_map(Self::values).collect()
             }
         }
     }

@@ -130,7 +130,10 @@ pub(super) fn script_limits(config: &Config) -> Result<Option<String>> {
         preload: None,
         search_disabled: false,
         multi_execute_disabled: false,
-        ..config.clone()
+        // Scripts may send proxy requests without it, too, and have no network.
+        proxy_execute: config.proxy_execute.filter(|enabled| !enabled),
+        restrict_egress: false,
+        ..config.clone().normalized()
     };
     limits.workbench.auto_offload_threshold = None;
     limits.workbench.sandbox_size = None;
@@ -152,6 +155,8 @@ mod tests {
             user_id: "amy".to_owned(),
             preload: Some(Preload::All),
             search_disabled: true,
+            proxy_execute: Some(true),
+            toolkit_overrides_tags: true,
             ..Config::default()
         };
         assert_eq!(script_limits(&harmless).unwrap(), None);

@@ -10,7 +10,7 @@ use crate::{
         meta::{self, MetaTool},
     },
     catalog::LATEST,
-    core::{ids::AccountId, truncate},
+    core::{ids::AccountId, shown_slug},
     projects::SharedProject,
     runs::{self, Execution, Input, ToolCall},
 };
@@ -112,9 +112,9 @@ impl StepCaller<'_> {
         let account = accounts::find_by_id_or_alias(app, &self.project, user, toolkit, named)
             .await?
             .ok_or_else(|| {
-                let named = truncate(named);
+                let named = shown_slug(named);
                 errors::invalid(format!(
-                    "account: `{named}` is not an account of user `{user}` for toolkit {toolkit}"
+                    "account: {named} is not an account of user `{user}` for toolkit {toolkit}"
                 ))
             })?;
         AccountId::parse(&account.id)

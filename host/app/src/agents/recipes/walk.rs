@@ -7,14 +7,16 @@ use serde_json::Value;
 
 use super::{
     MAX_LOOP_ITEMS, MAX_NESTING,
-    definition::{INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
+    definition::{Condition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
 };
-use crate::core::{mapping, truncate};
+use crate::core::{
+    mapping::{self, MAX_PROBLEMS, Placeholder},
+    shown_slug,
+    spelling::shortened,
+};
 
 /// Maximum number of characters of the name of a step, or of a recipe.
 pub(super) const MAX_NAME_CHARS: usize = 64;
-/// Maximum number of problems that are collected.
-const MAX_PROBLEMS: usize = 100;
 
 /// Problems of a recipe, of which the first ones are collected.
 #[derive(Default)]
@@ -82,7 +84,7 @@ impl<'a> Walk<'a> {
             ));
         }
         if !self.names.insert(&step.name) {
-            let name = truncate(&step.name);
+            let name = shown_slug(&step.name);
             self.problems
                 .add(format!("{place}.name: another step has the name `{name}`"));
         }
@@ -90,8 +92,12 @@ impl<'a> Walk<'a> {
             self.list(list, place, in_loop);
         }
         let in_loop = in_loop || step.for_each.is_some();
-        for value in step.values() {
-            self.placeholders(value, place, in_loop);
+        for (name, value) in &step.arguments {
+            let path = format!("{place}.arguments.{}", shortened(name));
+            self.placeholders(value, &path, in_loop);
+        }
+        for value in step.condition.iter().flat_map(Condition::values) {
+            self.placeholders(value, &format!("{place}.if"), in_loop);
         }
         let is_called = !step.arguments.is_empty() || step.account.is_some();
         match (&step.tool_slug, &step.script, step.steps.is_empty()) {
@@ -122,7 +128,7 @@ impl<'a> Walk<'a> {
 
     /// Checks the list of a loop: one placeholder, or a constant list of limited length.
     fn list(&mut self, list: &Value, place: &str, in_loop: bool) {
-        self.placeholders(list, place, in_loop);
+        self.placeholders(list, &format!("{place}.for_each"), in_loop);
         let problem = match list {
             Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => return,
             Value::Array(_) => format!("{place}.for_each: at most {MAX_LOOP_ITEMS} items"),
@@ -133,28 +139,33 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks that each placeholder of a value names the input, an earlier step, or the current item.
-    pub(super) fn placeholders(&mut self, value: &Value, place: &str, in_loop: bool) {
-        let placeholders = match mapping::placeholders(value) {
-            Ok(placeholders) => placeholders,
-            Err(problem) => return self.problems.add(format!("{place}: {problem}")),
-        };
-        for placeholder in placeholders {
-            let (root, path) = (placeholder.root, placeholder.path);
-            let problem = match root {
-                INPUT_ROOT => continue,
-                ITEM_ROOT if in_loop => continue,
-                ITEM_ROOT => "`{{item}}` is only known in a loop".to_owned(),
-                STEPS_ROOT => {
-                    let name = path.split('.').next().unwrap_or_default();
-                    if self.visible.contains(name) {
-                        continue;
-                    }
-                    format!("`{}` is not the name of an earlier step", truncate(name))
-                }
-                _ => mapping::not_a_placeholder(placeholder, &[INPUT_ROOT, STEPS_ROOT, ITEM_ROOT]),
-            };
-            self.problems.add(format!("{place}: {problem}"));
+    pub(super) fn placeholders(&mut self, value: &Value, path: &str, in_loop: bool) {
+        let visible = &self.visible;
+        mapping::add_problems(&mut self.problems.0, value, path, &|placeholder| {
+            placeholder_problem(placeholder, visible, in_loop)
+        });
+    }
+}
+
+/// Returns the problem of a placeholder where a step may use the results of certain others.
+fn placeholder_problem(
+    placeholder: Placeholder<'_>,
+    visible: &BTreeSet<&str>,
+    in_loop: bool,
+) -> Option<String> {
+    match placeholder.root {
+        INPUT_ROOT => None,
+        ITEM_ROOT if in_loop => None,
+        ITEM_ROOT => Some("`{{item}}` is only known in a loop".to_owned()),
+        STEPS_ROOT => {
+            let name = placeholder.path.split('.').next().unwrap_or_default();
+            (!visible.contains(name))
+                .then(|| format!("`{}` is not the name of an earlier step", shown_slug(name)))
         }
+        root => Some(mapping::not_a_placeholder(
+            root,
+            &[INPUT_ROOT, STEPS_ROOT, ITEM_ROOT],
+        )),
     }
 }
 

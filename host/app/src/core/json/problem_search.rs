@@ -114,6 +114,8 @@ mod tests {
         #[serde(default)]
         list: Vec<Inner>,
         kind: Option<Kind>,
+        pair: Option<[u8; 2]>,
+        choice: Option<Choice>,
         #[serde(borrow)]
         raw: Option<&'a RawValue>,
     }
@@ -130,6 +132,13 @@ mod tests {
     enum Kind {
         One,
         Two,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Choice {
+        One(()),
+        Two(()),
     }
 
     fn problems_of(value: Value) -> Vec<String> {
@@ -163,6 +172,16 @@ mod tests {
                 "inner: expected an object, got a list",
                 "kind: must be one of one, two",
                 "name: is required",
+            ]
+        );
+        let surplus = json!({
+            "name": "a", "inner": { "id": "a" }, "pair": [1, 2, 3], "choice": { "one": null, "two": null },
+        });
+        assert_eq!(
+            problems_of(surplus),
+            [
+                "pair: expected a list of 2 values, got 3",
+                "choice: must have exactly one of one, two",
             ]
         );
         assert_eq!(

@@ -140,15 +140,38 @@ impl<'de> Deserializer<'de> for Reader {
         }
         match self.value.take() {
             Value::String(text) => visitor.visit_enum(StringDeserializer::<Problem>::new(text)),
-            Value::Object(object) => {
+            Value::Object(object) if object.len() == 1 => {
                 visitor.visit_enum(MapAccessDeserializer::new(self.members(object)))
             }
+            // The first member alone would count.
+            Value::Object(_) => Err(Problem::new(format!(
+                "must have exactly one of {}",
+                variants.join(", ")
+            ))),
             _ => Err(Problem::unknown_variant("", variants)),
         }
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
         visitor.visit_unit()
+    }
+
+    /// Reads a list of a fixed length. The elements after it would be ignored.
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        if self.is_hole() {
+            let holes = vec![Value::from(HOLE_TEXT); length];
+            return visitor.visit_seq(self.elements(holes));
+        }
+        match self.value.as_array().map(Vec::len) {
+            Some(given) if given != length => Err(Problem::new(format!(
+                "expected a list of {length} values, got {given}"
+            ))),
+            _ => self.deserialize_any(visitor),
+        }
     }
 
     /// Reads an object. A struct would also read its fields from a list, in order.
@@ -183,7 +206,7 @@ impl<'de> Deserializer<'de> for Reader {
     }
 
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        i128 u128 char bytes byte_buf unit unit_struct tuple_struct identifier
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     core::{
         AUDIT_LOG_TARGET,
         ids::{OrganizationId, ProjectId},
-        truncate,
+        shown_slug,
         vault::SealContext,
     },
     projects::{self, errors, permissions::KeyRestrictions},
@@ -93,7 +93,7 @@ pub async fn remove_key(
     projects::record(app, organization, id).await?;
     let keys = list(app, id.as_str()).await?;
     if !keys.iter().any(|own| own.body.key_id == key) {
-        return Err(errors::key_not_found(truncate(key)));
+        return Err(errors::key_not_found(shown_slug(key)));
     }
     revoke_where(
         app,

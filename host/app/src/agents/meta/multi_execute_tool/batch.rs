@@ -38,7 +38,7 @@ use crate::{
         execute::{self, Prepared},
         meta::MetaTool,
     },
-    core::{ids::LogId, json::RawJson},
+    core::{ids::LogId, json::RawJson, shown_slug},
     runs::Execution,
 };
 
@@ -216,7 +216,7 @@ impl Batch {
                 Err(reason) => (None, Some(reason.as_str())),
             };
             CallResult {
-                tool_slug: &self.tools[call.tool].slug,
+                tool_slug: shown_slug(&self.tools[call.tool].slug),
                 index,
                 response,
                 error,

@@ -8,7 +8,7 @@ use crate::{
     App, Result,
     accounts::{self, Account},
     catalog::LATEST,
-    core::{ids::AccountId, mapping},
+    core::{ids::AccountId, mapping, spelling::shortened},
     events::{errors, triggers::config},
     projects::Project,
 };
@@ -31,8 +31,7 @@ impl Action {
             let problem = format!("action.arguments: at most {MAX_ARGUMENTS_BYTES} bytes as JSON");
             return Err(errors::invalid(problem));
         }
-        mapping::fill_members(&self.arguments, &[(EVENT_ROOT, &Value::Null)])
-            .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
+        errors::refuse_problems(self.placeholder_problems(), errors::invalid)?;
         let account = &own.body;
         let own = AccountId::parse(&own.id)?;
         let found = match target {
@@ -47,6 +46,18 @@ impl Action {
         let (user, account) = self.credential(&found, &account.toolkit, &account.user_id, &own);
         accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await?;
         Ok(None)
+    }
+
+    fn placeholder_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, value) in &self.arguments {
+            let path = format!("action.arguments.{}", shortened(name));
+            mapping::add_problems(&mut problems, value, &path, &|placeholder| {
+                let root = placeholder.root;
+                (root != EVENT_ROOT).then(|| mapping::not_a_placeholder(root, &[EVENT_ROOT]))
+            });
+        }
+        problems
     }
 
     /// Checks that nothing is named that the steps of the recipe decide.

@@ -124,7 +124,7 @@ pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
         match placement {
             // In `Bearer x` the last word is the secret and the first is a scheme name.
             Placement::Header { value, .. } => {
-                secrets.extend(value.rsplit(' ').next().and_then(likely_secret))
+                secrets.extend(value.trim().rsplit(' ').next().and_then(likely_secret))
             }
             // The encoded value also counts, because a provider may return it in base64.
             Placement::Query { value, .. } => {
