@@ -2,6 +2,8 @@
 
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
+/// Minimum number of letters of a name that another one is found to contain. Shorter ones are in too many.
+const MIN_CONTAINED_LETTERS: usize = 3;
 
 /// Returns the known name that is most similar to a name, if one is similar. Case and separators are
 /// ignored.
@@ -17,10 +19,29 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
         .map(|(_, known)| known)
 }
 
-/// Returns the question after an error about an unknown name; empty if no known name is similar.
+/// Returns the known slug that was probably meant: one that contains every word of the name, or has one
+/// other letter, before one that is only similar.
+pub fn suggested<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
+    let meant = letters(name);
+    let words = name.split(is_separator).take(MAX_NAME_CHARS);
+    let words: Vec<_> = words.map(letters).collect();
+    let is_long = meant.chars().count() >= MIN_CONTAINED_LETTERS;
+    let similar = known.into_iter().filter_map(|known| {
+        let compared = letters(known.as_ref());
+        let (edits, longest) = distance(&meant, &compared);
+        let is_contained = is_long && words.iter().all(|word| compared.contains(&**word));
+        let is_only_similar = edits > 1 && !is_contained;
+        (is_contained || edits * 2 <= longest).then_some(((is_only_similar, edits), known))
+    });
+    similar
+        .min_by_key(|(rank, _)| *rank)
+        .map(|(_, known)| known)
+}
+
+/// Returns the question after an error about an unknown slug; empty if no known one is similar.
 #[must_use]
 pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> String {
-    nearest(name, known).map_or_else(String::new, |known| {
+    suggested(name, known).map_or_else(String::new, |known| {
         format!("; did you mean `{}`?", known.as_ref())
     })
 }
@@ -65,8 +86,13 @@ fn letters(name: &str) -> String {
     let letters = name
         .chars()
         .take(MAX_NAME_CHARS)
-        .filter(|c| !matches!(c, '_' | '-' | '.' | ' '));
+        .filter(|c| !is_separator(*c));
     letters.flat_map(char::to_lowercase).collect()
+}
+
+/// Returns true for a character between the words of a name.
+fn is_separator(c: char) -> bool {
+    matches!(c, '_' | '-' | '.' | ' ')
 }
 
 #[cfg(test)]
@@ -81,6 +107,22 @@ mod tests {
         assert_eq!(question, "; did you mean `LIST_ISSUES`?");
         assert_eq!(did_you_mean("weather", known), "");
         assert_eq!(did_you_mean("", known), "");
+    }
+
+    #[test]
+    fn slug_with_all_words_is_suggested_first() {
+        let tools = ["SLACK_GET_ME", "SLACK_SEND_MESSAGE", "HTML_TO_MARKDOWN"];
+        let toolkits = ["linear", "googlecalendar", "googledocs", "github"];
+        for (name, known, meant) in [
+            ("SLACK_SEND", &tools[..], "SLACK_SEND_MESSAGE"),
+            ("message_send", &tools[..], "SLACK_SEND_MESSAGE"),
+            ("calendar", &toolkits[..], "googlecalendar"),
+            ("google docs", &toolkits[..], "googledocs"),
+            ("linaer", &toolkits[..], "linear"),
+        ] {
+            assert_eq!(suggested(name, known), Some(&meant), "{name}");
+        }
+        assert_eq!(suggested("li", toolkits), None);
     }
 
     #[test]
