@@ -140,7 +140,7 @@ async fn every_wrong_type_names_its_member() {
             "restrict_to_following_tools": ["A", null],
         },
     });
-    let cases: [(&str, Value, &[&str]); 4] = [
+    let cases: [(&str, Value, &[&str]); 5] = [
         (
             "/auth_configs",
             wrong,
@@ -160,6 +160,11 @@ async fn every_wrong_type_names_its_member() {
             "/connected_accounts",
             json!({ "auth_config": "ac_x", "connection": {} }),
             &["auth_config: expected an object, got a string"],
+        ),
+        (
+            "/auth_configs",
+            json!({ "toolkit": { "slug": "x" }, "auth_config": { "types": "use_custom_auth" } }),
+            &["auth_config.type: is required; `types` was sent: did you mean `type`?"],
         ),
         (
             "/connected_accounts/link",

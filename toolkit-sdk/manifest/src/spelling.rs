@@ -23,19 +23,27 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
 /// other letter, before one that is only similar.
 pub fn suggested<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
     let meant = letters(name);
-    let words = name.split(is_separator).take(MAX_NAME_CHARS);
-    let words: Vec<_> = words.map(letters).collect();
-    let is_long = meant.chars().count() >= MIN_CONTAINED_LETTERS;
     let similar = known.into_iter().filter_map(|known| {
-        let compared = letters(known.as_ref());
-        let (edits, longest) = distance(&meant, &compared);
-        let is_contained = is_long && words.iter().all(|word| compared.contains(&**word));
-        let is_only_similar = edits > 1 && !is_contained;
-        (is_contained || edits * 2 <= longest).then_some(((is_only_similar, edits), known))
+        let (edits, longest) = distance(&meant, &letters(known.as_ref()));
+        let is_part = is_part(name, known.as_ref());
+        let is_only_similar = edits > 1 && !is_part;
+        (is_part || edits * 2 <= longest).then_some(((is_only_similar, edits), known))
     });
     similar
         .min_by_key(|(rank, _)| *rank)
         .map(|(_, known)| known)
+}
+
+/// Returns true if another name contains every word of a name, in any order, also in the plural.
+#[must_use]
+pub fn is_part(name: &str, known: &str) -> bool {
+    let known = letters(known);
+    let mut words = name.split(is_separator).take(MAX_NAME_CHARS).map(letters);
+    letters(name).chars().count() >= MIN_CONTAINED_LETTERS
+        && words.all(|word| {
+            let stem = word.strip_suffix('y').filter(|stem| stem.len() > 3);
+            known.contains(stem.unwrap_or(&word))
+        })
 }
 
 /// Returns the question after an error about an unknown slug; empty if no known one is similar.
@@ -119,6 +127,11 @@ mod tests {
             ("calendar", &toolkits[..], "googlecalendar"),
             ("google docs", &toolkits[..], "googledocs"),
             ("linaer", &toolkits[..], "linear"),
+            (
+                "list_query",
+                &["list_queues", "list_all_queries"],
+                "list_all_queries",
+            ),
         ] {
             assert_eq!(suggested(name, known), Some(&meant), "{name}");
         }

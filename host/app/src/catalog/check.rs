@@ -18,7 +18,7 @@ use jsonschema::{
     paths::LocationSegment,
 };
 use manifest::schema_cost;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     budgeted::{Budget, BudgetedJson, BudgetedValue, MAX_LINE_CHARS},
@@ -29,6 +29,7 @@ use crate::{
     core::{
         json::{self, Problem, Rules, Tree},
         large_work::LargeWork,
+        spelling::sent_instead,
     },
 };
 
@@ -492,7 +493,12 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
     match error.kind() {
         ValidationErrorKind::Required {
             property: Value::String(name),
-        } => return write!(line, "{separator}{name}: is required"),
+        } => {
+            let instance: &Value = error.instance();
+            let sent = instance.as_object().into_iter().flat_map(Map::keys);
+            let question = sent_instead(name, sent.map(String::as_str));
+            return write!(line, "{separator}{name}: is required{question}");
+        }
         _ if separator.is_empty() => write!(line, "{WHOLE_NAME}: ")?,
         _ => line.write_str(": ")?,
     }
