@@ -82,6 +82,20 @@ async fn unknown_address_is_a_page_for_browsers() {
 }
 
 #[tokio::test]
+async fn unknown_path_suggests_a_similar_one() {
+    let project = Host::shared().await.new_project().await;
+    for (path, similar) in [
+        ("/tool_router/sesion", "/tool_router/session`?"),
+        ("/connected_account", "/connected_accounts`?"),
+        ("/toolkits/", "/toolkits`?"),
+    ] {
+        let missing = project.get(path).await.expect(404);
+        let message = missing["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with(similar), "{path}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn missing_key_is_answered_with_its_header() {
     let host = Host::shared().await;
     for (path, header) in [
