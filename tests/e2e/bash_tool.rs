@@ -72,6 +72,17 @@ async fn command_works_on_files_of_session() {
 }
 
 #[tokio::test]
+async fn network_commands_say_what_to_call() {
+    let (project, session) = project_and_session().await;
+    for name in ["curl", "wget", "ssh"] {
+        let data = run(&project, &session, &format!("{name} https://example.com")).await;
+        let expected = format!("{name}: there is no network here: call run_tool or proxy\n");
+        assert_eq!(data["stderr"], expected);
+        assert_eq!(data["exit_code"], 1);
+    }
+}
+
+#[tokio::test]
 async fn bytes_survive_the_shell() {
     let (project, session) = project_and_session().await;
     // Content that compresses little: the shell refuses to unpack what grows a hundredfold.

@@ -89,7 +89,8 @@ async fn key_under_general_name_reads_back() {
 async fn missing_fields_are_named_and_nothing_is_made() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let connection = json!({ "user_id": "amy", "state": { "authScheme": "API_KEY", "val": {} } });
+    let state = json!({ "authScheme": "API_KEY", "val": { "apikey": "x" } });
+    let connection = json!({ "user_id": "amy", "state": state });
     let body = json!({ "auth_config": { "id": config }, "connection": connection });
     let refused = project.post("/connected_accounts", &body).await.expect(400);
     refused.assert_envelope();
@@ -98,7 +99,7 @@ async fn missing_fields_are_named_and_nothing_is_made() {
         refused
             .problems()
             .iter()
-            .any(|line| line.contains("api_key")),
+            .any(|line| line.contains("`apikey` was sent: did you mean `api_key`?")),
         "{refused:?}"
     );
     let unknown = given::account("ac_AAAAAAAAAAAA", "amy", ACCOUNT_KEY);

@@ -185,6 +185,9 @@ async fn every_route_refuses_other_methods() {
             let allowed: BTreeSet<_> = answer.header("allow").split(',').map(str::trim).collect();
             assert_eq!(answer.status, 405, "{method} {path}: {answer:#?}");
             answer.assert_envelope();
+            let message = answer["error"]["message"].as_str().unwrap();
+            let is_named = has.iter().all(|method| message.contains(method));
+            assert!(is_named, "{method} {path}: {message}");
             assert!(
                 has.is_subset(&allowed) && !allowed.contains(method),
                 "{method} {path}: {allowed:?}"

@@ -458,6 +458,34 @@ async fn commands_manage_keys_and_members() {
 }
 
 #[tokio::test]
+async fn misspelled_options_of_key_commands_are_explained() {
+    let host = Setup::new().start().await;
+    let refused = |arguments: &[&str]| host.setup().command(arguments).stderr;
+    for (allow, expected) in [
+        (
+            "session_tool_executon=write",
+            "--allow: `session_tool_executon` is not an area; did you mean `session_tool_execution`?",
+        ),
+        (
+            "tools=reed",
+            "--allow: `reed` is not an access; did you mean `read`?",
+        ),
+    ] {
+        let said = refused(&["keys", "add", "demo", "agent", "--allow", allow]);
+        assert!(said.contains(expected), "{said}");
+    }
+    let said = refused(&["keys", "add", "demo", "x", "--from", "somewhere"]);
+    assert!(
+        said.contains("allowed_ips[0]") && !said.contains("correct the problems"),
+        "{said}"
+    );
+    for url in ["127.0.0.1:19200", "localhost:19200"] {
+        let said = refused(&["keys", "list", "demo", "--url", url]);
+        assert!(said.contains("`http://`"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn keys_are_shown_beside_a_running_server() {
     let host = Setup::new().start().await;
     let added = host
@@ -470,6 +498,10 @@ async fn keys_are_shown_beside_a_running_server() {
     for key in &expected {
         assert!(shown.contains(key), "{shown}");
     }
+    assert!(
+        shown.starts_with("OWNER") && shown.contains("  organization  "),
+        "{shown}"
+    );
     let (setup, _) = host.terminate().await;
     assert_eq!(show(&setup), shown);
 }

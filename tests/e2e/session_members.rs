@@ -134,6 +134,12 @@ async fn unknown_member_is_refused_with_nearest_name() {
         [{ "workbench": { "enabled": false } }, "workbench.enabled", "`workbench.enable`"],
         [{ "experimental": { "permission": {} } }, "experimental.permission", "`experimental.permissions`"],
         [{ "require_approval": ["SEND"] }, "require_approval: belongs in", "`experimental.permissions.default`"],
+        [{ "toolkits": [kit] }, "toolkits: expected an object such as {\"enable\": [\"github\"]}", "got a list"],
+        [{ "tools": { kit: ["A"] } }, format!("tools.{kit}: expected an object such as {{\"enable\":"), "got a list"],
+        [{ "tags": "readOnlyHint" }, "tags: expected a list such as [\"readOnlyHint\"]", "got a string"],
+        [{ "preload": ["A"] }, "preload: expected an object such as {\"tools\":", "got a list"],
+        [{ "permissions": { "default": "allow_all" } }, "permissions: belongs in", "`experimental.permissions`"],
+        [{ "config": {} }, "config: is part of responses only", "belong at the top of the body"],
     ]);
     for case in cases.as_array().unwrap() {
         let refused = project.patch(&path, &case[0]).await.expect(400);

@@ -169,6 +169,20 @@ async fn all_problems_of_a_configuration_are_named() {
 }
 
 #[tokio::test]
+async fn message_lists_unknown_slugs_with_similar_ones() {
+    let project = Host::shared().await.new_project().await;
+    let kit = given::keyed().await;
+    let misspelled = &kit[1..];
+    let slugs = json!({ "enable": [misspelled, "zzzzzzzzzzzzzzzz"] });
+    let body = json!({ "user_id": "amy", "toolkits": slugs });
+    let refused = project.post(SESSION_PATH, &body).await.expect(400);
+    let listed = format!("{misspelled} (did you mean `{kit}`?), zzzzzzzzzzzzzzzz");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&listed), "{message}");
+    assert_eq!(refused.problems().len(), 2);
+}
+
+#[tokio::test]
 async fn unusable_configurations_are_refused() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -331,6 +331,11 @@ async fn refusal_names_every_wrong_argument() {
             &["queries: expected a list, got a string"][..],
         ),
         (
+            "SERVICE_SEARCH_TOOLS",
+            json!({ "query": "x" }),
+            &["queries: is required; `query` was sent: did you mean `queries`?"],
+        ),
+        (
             "SERVICE_MULTI_EXECUTE_TOOL",
             json!({
                 "tools": [{ "arguments": {} }, { "tool_slug": 1, "arguments": {} }],

@@ -50,6 +50,8 @@ async fn unknown_tool_suggests_a_similar_one() {
         let message = message(&tool).await;
         assert!(message.contains(&question), "{tool}: {message}");
     }
+    let without_toolkit = message("SECOND").await;
+    assert!(without_toolkit.contains("_SECOND`?"), "{without_toolkit}");
     let unlike = message(&format!("{slug}_WEATHER_FORECAST_OF_TODAY")).await;
     assert!(!unlike.contains("did you mean"), "{unlike}");
 }

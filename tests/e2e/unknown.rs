@@ -29,6 +29,8 @@ async fn unknown_names_are_ignored_with_a_warning() {
         ["GET", "/trigger_instances/active?connectedAccountIds=a&user_ids[]=b", null, []],
         ["GET", "/mcp/servers?page_no=1&limit=null", null, []],
         ["GET", "/toolkits?limit=null", null, []],
+        ["GET", format!("/tools?toolkit_slug={toolkit},{}", &toolkit[1..]), null, [format!("toolkit_slug: {} does not exist; did you mean `{toolkit}`?", &toolkit[1..])]],
+        ["GET", "/files/list?tool_slug=ZZZZ", null, ["tool_slug: ZZZZ does not exist"]],
         ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "callbackUrl": "https://a.example" }, ["unknown body member `callbackUrl` is ignored; the nearest known name is `callback_url`"]],
         ["POST", "/auth_configs", { "toolkit": { "slug": toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" } }, ["unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`"]],
         ["POST", execute, { "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" }, []],
@@ -158,7 +160,7 @@ async fn every_wrong_type_names_its_member() {
             "restrict_to_following_tools": ["A", null],
         },
     });
-    let cases: [(&str, Value, &[&str]); 4] = [
+    let cases: [(&str, Value, &[&str]); 5] = [
         (
             "/auth_configs",
             wrong,
@@ -178,6 +180,11 @@ async fn every_wrong_type_names_its_member() {
             "/connected_accounts",
             json!({ "auth_config": "ac_x", "connection": {} }),
             &["auth_config: expected an object, got a string"],
+        ),
+        (
+            "/auth_configs",
+            json!({ "toolkit": { "slug": "x" }, "auth_config": { "types": "use_custom_auth" } }),
+            &["auth_config.type: is required; `types` was sent: did you mean `type`?"],
         ),
         (
             "/connected_accounts/link",

@@ -59,7 +59,7 @@ pub(crate) async fn receive(
             (status, [(header::CONTENT_TYPE, media_type)], response.text).into_response()
         }
         Err(ApiError::App(cause)) if cause.info().class == Class::NotFound => {
-            ApiError::Http(HttpError::UnknownRoute).into_response()
+            ApiError::Http(HttpError::UnknownRoute(None)).into_response()
         }
         Err(ApiError::App(cause)) if cause.info().class == Class::Unauthenticated => {
             tracing::debug!(%cause, "a webhook is not signed");

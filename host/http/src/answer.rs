@@ -21,6 +21,7 @@ use tower::Service;
 use crate::{
     ApiError, CURRENT_REQUEST, HttpError, Server,
     context::RequestContext,
+    error::MethodRefused,
     forwarded,
     limiter::RATE_WINDOW,
     request_counts::{RouteCounts, counted_method},
@@ -68,7 +69,7 @@ pub(super) fn answer(
     let context = Arc::new(RequestContext {
         span,
         task: Some(connection.task.clone()),
-        ..RequestContext::new(request_id, client.unwrap_or(peer), branding)
+        ..RequestContext::new(request_id, *client.as_ref().unwrap_or(&peer), branding)
     });
     CURRENT_REQUEST.scope(context, respond(connection, client.err(), request))
 }
@@ -89,7 +90,7 @@ async fn respond(
         None => {
             let routed = connection.router.clone().call(request);
             match AssertUnwindSafe(routed).catch_unwind().await {
-                Ok(Ok(response)) => response,
+                Ok(Ok(response)) => with_named_methods(response),
                 Err(_) => ApiError::Http(HttpError::Panic).into_response(),
             }
         }
@@ -97,6 +98,24 @@ async fn respond(
     finish(server, &mut response);
     report.status = Some(response.status());
     response
+}
+
+/// Returns a response of the router, or the envelope with the methods of the path if it refuses the method.
+fn with_named_methods(mut response: Response<Body>) -> Response<Body> {
+    if response
+        .extensions_mut()
+        .remove::<MethodRefused>()
+        .is_none()
+    {
+        return response;
+    }
+    let allowed = response.headers_mut().remove(header::ALLOW);
+    let methods = allowed.as_ref().and_then(|value| value.to_str().ok());
+    let methods = methods.unwrap_or_default().replace(',', ", ");
+    let mut refused = ApiError::Http(HttpError::WrongMethod(methods)).into_response();
+    let allowed = allowed.map(|value| (header::ALLOW, value));
+    refused.headers_mut().extend(allowed);
+    refused
 }
 
 /// Counts and logs a request when it is dropped, also if the client disconnects before the response.

@@ -21,7 +21,7 @@ use axum::{
     http::{HeaderMap, request::Parts},
 };
 
-use self::secrets::given;
+use self::secrets::{ORGANIZATION_KEYS, PROJECT_KEYS, USER_KEYS, Wanted, given};
 use crate::{ApiError, ApiResult, Server, errors, operation::Permission};
 
 pub use self::{
@@ -106,14 +106,10 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let secret = given(
-            &parts.headers,
-            &[PROJECT_KEY_HEADER, USER_KEY_HEADER],
-            "a project",
-        )?;
+        let secret = given(&parts.headers, &PROJECT_KEYS)?;
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
-        let project = project.ok_or_else(|| other_kind("a project", &holder))?;
+        let project = project.ok_or_else(|| other_kind(&PROJECT_KEYS, &holder))?;
         admit_to_project(server, &holder, &project).await?;
         let server = server.clone();
         Ok(Self {
@@ -129,14 +125,10 @@ impl FromRequestParts<Arc<Server>> for OrganizationKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let secret = given(
-            &parts.headers,
-            &[ORGANIZATION_KEY_HEADER],
-            "an organization",
-        )?;
+        let secret = given(&parts.headers, &ORGANIZATION_KEYS)?;
         let holder = holder(server, secret).await?;
         let Owner::Organization(organization) = &holder.owner else {
-            return Err(other_kind("an organization", &holder).into());
+            return Err(other_kind(&ORGANIZATION_KEYS, &holder).into());
         };
         admit(server, &holder, None)?;
         Ok(Self {
@@ -150,10 +142,10 @@ impl FromRequestParts<Arc<Server>> for UserKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let secret = given(&parts.headers, &[USER_KEY_HEADER], "a user")?;
+        let secret = given(&parts.headers, &USER_KEYS)?;
         let holder = holder(server, secret).await?;
         if holder.kind() != KeyKind::User {
-            return Err(other_kind("a user", &holder).into());
+            return Err(other_kind(&USER_KEYS, &holder).into());
         }
         admit(server, &holder, None)?;
         Ok(Self {
@@ -164,8 +156,9 @@ impl FromRequestParts<Arc<Server>> for UserKey {
 }
 
 /// Refuses a key of another kind than the header that has it.
-fn other_kind(wanted: &'static str, holder: &Holder) -> Error {
-    errors::key_of_other_kind(wanted, holder.kind().name())
+fn other_kind(wanted: &Wanted, holder: &Holder) -> Error {
+    let given = format!("{} key", holder.kind().name());
+    errors::key_of_other_kind(wanted.text, &given)
 }
 
 /// Returns the project that a request is about; `None` for a key of the organization.

@@ -6,7 +6,10 @@
 use std::time::Duration;
 
 use app::{Class, Error};
-use axum::http::Method;
+use axum::{
+    http::{Method, StatusCode},
+    response::{IntoResponse, Response},
+};
 
 /// Result of a handler.
 pub type ApiResult<T> = Result<T, ApiError>;
@@ -21,12 +24,12 @@ pub enum ApiError {
 }
 
 /// Errors that only HTTP has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpError {
-    /// No such path.
-    UnknownRoute,
-    /// The path exists, but not with this method.
-    WrongMethod,
+    /// No such path. Contains a similar one, if there is one.
+    UnknownRoute(Option<String>),
+    /// The path exists, but not with this method. Contains those that it has.
+    WrongMethod(String),
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The `content-type` of the body is not JSON.
@@ -75,11 +78,12 @@ impl From<HttpError> for ApiError {
 impl HttpError {
     /// Returns the status, the code, the slug, the message and the hint.
     #[rustfmt::skip]
-    pub(super) fn row(self) -> (u16, u32, &'static str, String, &'static str) {
+    pub(super) fn row(&self) -> (u16, u32, &'static str, String, &'static str) {
         let text = str::to_owned;
         match self {
-            Self::UnknownRoute => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "check the path; every path begins with /api/v3 or /api/v3.1"),
-            Self::WrongMethod => (405, 10405, "HTTP_MethodNotAllowed", text("the path does not take this method"), "use a method that the `allow` header lists"),
+            Self::UnknownRoute(None) => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "compare the path with the operations at `/docs` of this server"),
+            Self::UnknownRoute(Some(path)) => (404, 10404, "HTTP_NotFound", format!("there is nothing at this path; did you mean `{path}`?"), "compare the path with the operations at `/docs` of this server"),
+            Self::WrongMethod(methods) => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}"), "use a method that the `allow` header lists"),
             Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
             Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
             Self::WrongCharset => (415, 10417, "HTTP_UnsupportedCharset", text("the charset of the body is not accepted"), "send UTF-8; UTF-16, Latin-1 and Shift_JIS are read, too"),
@@ -91,7 +95,7 @@ impl HttpError {
             Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),
             Self::BadHost => (400, 10436, "HTTP_HostInvalid", text("the request has no `Host` header, several, or one that names no host"), "send exactly one `Host` header"),
             Self::ForwardedInvalid => (400, 10437, "HTTP_ForwardedInvalid", text("`Forwarded` cannot be read, or names another address than `X-Forwarded-For`"), "have the proxy write one of the two headers and remove the other"),
-            Self::NotOffered { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("this server does not support {what}"), instead),
+            Self::NotOffered { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("this server does not support {what}"), *instead),
             Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "send the `request_id` to the operator; the server's log has the reason"),
         }
     }
@@ -118,9 +122,16 @@ pub(super) fn status(class: Class) -> u16 {
     }
 }
 
-/// Answers requests whose method the path does not accept.
-pub(crate) async fn wrong_method(_: Method) -> ApiError {
-    HttpError::WrongMethod.into()
+/// Mark of the response to a request whose method the path does not accept.
+#[derive(Clone, Copy)]
+pub(crate) struct MethodRefused;
+
+/// Answers requests whose method the path does not accept. The router adds the methods that it accepts,
+/// which the envelope names.
+pub(crate) async fn wrong_method(_: Method) -> Response {
+    let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
+    response.extensions_mut().insert(MethodRefused);
+    response
 }
 
 #[cfg(test)]

@@ -7,19 +7,19 @@ use app::SHORT_WAIT;
 pub use app::errors::*;
 
 app::error_table! { pub table:
-    /// The request has no API key. The headers that the operation takes are named.
-    KEY_MISSING = key_missing(headers: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
-        "the request has no API key in the header {headers}",
-        "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
+    /// The request has no API key. The keys that the operation takes are named with their headers.
+    KEY_MISSING = key_missing(wanted: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the request has no API key: the operation needs {wanted}",
+        "send a key of this kind in this header; on the server, `toolhost keys show` prints its keys";
     /// The request has more than one credential.
     KEY_AMBIGUOUS = key_ambiguous(): Unauthenticated, 10401, "HTTP_Unauthorized",
         "the request has more than one API key",
         "send exactly one key";
-    /// The key is valid but of another kind than the operation needs. Both kinds are named with their
-    /// article.
+    /// The key is of another kind than the operation needs, or in another header. Both are named with
+    /// their article.
     KEY_OF_OTHER_KIND = key_of_other_kind(wanted: &str, given: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
-        "the operation needs {wanted} key, and the request has {given} key",
-        "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
+        "the operation needs {wanted}, and the request has {given}",
+        "send a key of this kind in this header; on the server, `toolhost keys show` prints its keys";
     /// The operation is open only to keys without restricted permissions.
     KEY_RESTRICTED = key_restricted(): Forbidden, 10403, "HTTP_Forbidden",
         "the operation needs a key without restrictions, and the permissions of this key are restricted",

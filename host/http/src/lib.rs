@@ -36,6 +36,7 @@ pub mod row;
 pub(crate) mod runner;
 pub mod server;
 pub mod signature;
+pub mod similar_route;
 pub mod sse;
 pub mod unimplemented;
 pub mod unknown;

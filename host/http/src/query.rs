@@ -10,6 +10,7 @@
 mod known;
 mod parameter;
 mod parameters;
+mod slugs;
 
 use std::sync::Arc;
 
@@ -20,7 +21,10 @@ use serde::{
 };
 
 pub use self::known::plain_name;
-pub(crate) use self::known::{KnownParameters, ParameterNames, parameter_names};
+pub(crate) use self::{
+    known::{KnownParameters, ParameterNames, parameter_names},
+    slugs::unknown_slugs,
+};
 use self::{
     parameter::{Parameter, finite},
     parameters::Parameters,

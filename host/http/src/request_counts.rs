@@ -96,8 +96,13 @@ impl Requests {
 
     /// Returns the counts of all routes that had requests, by route and method.
     pub fn read(&self) -> Vec<ReadCounts> {
-        let routes = self.routes.lock().clone();
+        let routes = self.routes();
         routes.iter().flat_map(|route| route.read()).collect()
+    }
+
+    /// Returns the counts of all routes, of which each has a path.
+    pub(crate) fn routes(&self) -> Vec<Arc<RouteCounts>> {
+        self.routes.lock().clone()
     }
 }
 

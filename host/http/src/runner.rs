@@ -21,7 +21,7 @@ use crate::{
     operation::{Deadline, Operation},
     path::API_PREFIXES,
     permits,
-    query::KnownParameters,
+    query::{KnownParameters, unknown_slugs},
     request_counts::RouteCounts,
     unknown::Warnings,
 };
@@ -109,6 +109,8 @@ impl OperationRunner {
             Ok(warnings) => warnings,
             Err(refused) => return ApiError::App(refused).into_response(),
         };
+        let checked = self.parameters.as_ref().and(request.uri().query());
+        let query = checked.map(str::to_owned);
         if let Err(busy) = permits::acquire(&server.limiter).await {
             return ApiError::App(busy).into_response();
         }
@@ -125,6 +127,9 @@ impl OperationRunner {
             let mut warnings = context.warnings.lock();
             if response.status().is_success() {
                 warnings.extend(ignored);
+                if let Some(query) = &query {
+                    warnings.extend(unknown_slugs(query, &server.app.catalog.snapshot()));
+                }
             }
             warnings.write(&mut response);
         });

@@ -3,7 +3,8 @@
 //! unknown members instead, because a misspelled one could be a restriction. A misspelled restriction is
 //! refused everywhere ([`misspelling`](app::core::spelling::misspelling)), and so is a parameter that could
 //! be meant as one of any operation ([`KnownParameters`](crate::query::KnownParameters)). Arguments that
-//! the schema of a tool does not describe are named in the same header.
+//! the schema of a tool does not describe, and slugs in filters that the catalog does not have, are named in
+//! the same header.
 //!
 //! The known names are those of the types that the request is deserialized into.
 
@@ -122,6 +123,15 @@ pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> Warning
 /// Returns the warning about an unknown query parameter.
 pub(super) fn parameter_warning(name: &str, known: &[String]) -> Warning {
     warning("query parameter", "", name, known.iter())
+}
+
+/// Returns the warning about a slug in a filter that the catalog does not have. `similar` is the question
+/// whether another was meant.
+pub(super) fn slug_warning(parameter: &str, slug: &str, similar: &str) -> Warning {
+    Warning {
+        text: format!("{parameter}: {slug} does not exist{similar}"),
+        may_restrict: false,
+    }
 }
 
 fn argument_warning(name: &str) -> Warning {

@@ -102,7 +102,7 @@ pub(super) async fn admit(
         let key = project_key(server, &mut parts, &caller.resource()).await?;
         if key.project.id != caller.project.id {
             let refusal = match is_required {
-                true => errors::key_of_other_kind("the project's", "another project's"),
+                true => errors::key_of_other_kind("the project's key", "another project's key"),
                 false => caller.not_found(),
             };
             return Err(refusal.into());

@@ -24,7 +24,7 @@ use app::{
         ids::OrganizationId,
         vault::{MasterKeyUsage, RotateError, Vault},
     },
-    projects,
+    projects::{self, permissions::KeyRestrictions},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use store::Store;
@@ -82,7 +82,11 @@ type Reply<T> = std::result::Result<T, String>;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct OwnedKey {
     pub owner: String,
+    /// What the key belongs to: `organization` or `project`.
+    pub kind: String,
     pub name: String,
+    /// True if the key is limited to permissions or addresses.
+    pub restricted: bool,
     #[serde(
         serialize_with = "serialize_secret",
         deserialize_with = "deserialize_secret"
@@ -192,13 +196,15 @@ pub(crate) async fn api_keys(app: &App) -> std::result::Result<Vec<OwnedKey>, ap
     let Some(organization) = projects::organization(app).await? else {
         return Ok(keys);
     };
-    add_keys(app, &organization.body.name, &organization.id, &mut keys).await?;
+    let owner = ("organization", &*organization.body.name, &*organization.id);
+    keys.extend(owned_keys(app, owner).await?);
     let id = OrganizationId::parse(&organization.id)?;
     let mut window = Window::first(LISTED_PROJECTS);
     loop {
         let found = projects::list(app, &id, window.clone()).await?;
         for project in &found.items {
-            add_keys(app, &project.stored.name, project.id.as_str(), &mut keys).await?;
+            let owner = ("project", &*project.stored.name, project.id.as_str());
+            keys.extend(owned_keys(app, owner).await?);
         }
         let Some(last) = found.next else {
             return Ok(keys);
@@ -207,19 +213,20 @@ pub(crate) async fn api_keys(app: &App) -> std::result::Result<Vec<OwnedKey>, ap
     }
 }
 
-async fn add_keys(
+/// Returns the keys of an owner, who has a kind, a name and an id.
+async fn owned_keys(
     app: &App,
-    owner_name: &str,
-    owner: &str,
-    keys: &mut Vec<OwnedKey>,
-) -> std::result::Result<(), app::Error> {
-    let shown = projects::show_keys(app, owner).await?;
-    keys.extend(shown.into_iter().map(|key| OwnedKey {
+    (kind, owner_name, owner): (&str, &str, &str),
+) -> std::result::Result<Vec<OwnedKey>, app::Error> {
+    let shown = projects::show_keys(app, owner).await?.into_iter();
+    let owned = shown.map(|key| OwnedKey {
         owner: owner_name.to_owned(),
+        kind: kind.to_owned(),
         name: key.name,
+        restricted: key.rights != KeyRestrictions::default(),
         secret: key.secret,
-    }));
-    Ok(())
+    });
+    Ok(owned.collect())
 }
 
 fn serialize_secret<S: Serializer>(

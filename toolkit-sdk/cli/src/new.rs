@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use heck::{ToSnakeCase, ToTitleCase};
 
 use crate::{
@@ -71,13 +71,24 @@ const SDK_FOLDER: &str = "toolkit-sdk/sdk";
 pub(crate) struct New {
     /// Name of the toolkit, or a path that ends in it, for example `hacker-news`.
     name: PathBuf,
-    /// Language of its tools [default: Rust].
-    #[arg(long, value_enum)]
-    lang: Option<Language>,
+    /// Language of its tools.
+    #[arg(long, value_enum, default_value_t = TemplateLanguage::Rust)]
+    lang: TemplateLanguage,
     /// Folder of the Rust SDK, or its version [default: the SDK of the surrounding repository,
     /// else the one in this command].
     #[arg(long, env = "TOOLKIT_SDK_PATH", value_name = "PATH|VERSION")]
     sdk: Option<String>,
+}
+
+/// A language of the templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TemplateLanguage {
+    /// Rust, `src/lib.rs`.
+    Rust,
+    /// JavaScript, `tools.js`.
+    Js,
+    /// Python, `tools.py`.
+    Python,
 }
 
 /// Runs the command.
@@ -91,26 +102,29 @@ pub(crate) fn run(options: &New) -> Result<()> {
         );
     }
     match options.lang {
-        None => new_crate(folder, &names, options.sdk.as_deref())?,
-        Some(language) => {
-            let own: &[_] = if language == Language::Js {
-                &JS_FILES
-            } else {
-                &PYTHON_FILES
-            };
-            names.write(folder, own)?;
-            foreign::unpack(&folder.join(foreign::WORK_FOLDER), language)?;
-        }
+        TemplateLanguage::Rust => new_crate(folder, &names, options.sdk.as_deref())?,
+        TemplateLanguage::Js => names.write_foreign(folder, &JS_FILES, Language::Js)?,
+        TemplateLanguage::Python => names.write_foreign(folder, &PYTHON_FILES, Language::Python)?,
     }
     names.write(folder, &COMMON_FILES)?;
     println!("made {}\n\nnext:", folder.display());
-    println!("  cd {}", folder.display());
+    println!("  cd {}", shell_word(folder));
     println!("  toolkit check                         # build it, run its cases in the sandbox");
     println!(
         "  toolkit dev                           # serve it on the real API, swap it at every change"
     );
     println!("  toolkit run . greet --arg name=Ada    # run a tool");
     Ok(())
+}
+
+/// Returns a path as a word of a shell command, in quotation marks if it needs them.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 fn new_crate(folder: &Path, names: &Names, requested: Option<&str>) -> Result<()> {
@@ -153,6 +167,17 @@ impl Names {
             title: slug.to_title_case(),
             slug,
         })
+    }
+
+    /// Writes the files of a toolkit in another language than Rust, and the library for it.
+    fn write_foreign(
+        &self,
+        folder: &Path,
+        templates: &[(&str, &str)],
+        language: Language,
+    ) -> Result<()> {
+        self.write(folder, templates)?;
+        foreign::unpack(&folder.join(foreign::WORK_FOLDER), language)
     }
 
     fn write(&self, folder: &Path, templates: &[(&str, &str)]) -> Result<()> {
@@ -250,6 +275,26 @@ mod tests {
         }
         for name in ["", "7zip", "a", "größe", ".."] {
             assert!(Names::from_folder(Path::new(name)).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn folder_is_quoted_for_the_shell() {
+        for (folder, word) in [
+            ("toolkits/hacker-news", "toolkits/hacker-news"),
+            ("My Toolkit!", "'My Toolkit!'"),
+            ("Ada's", r"'Ada'\''s'"),
+        ] {
+            assert_eq!(shell_word(Path::new(folder)), word);
+        }
+    }
+
+    #[test]
+    fn every_language_is_accepted() {
+        for lang in ["rust", "js", "python"] {
+            let command = New::augment_args(clap::Command::new("new"));
+            let parsed = command.try_get_matches_from(["new", "x", "--lang", lang]);
+            assert!(parsed.is_ok(), "{lang}");
         }
     }
 

@@ -21,6 +21,8 @@ use crate::{
 const UNAUTHORIZED_STATUS: u16 = 401;
 /// Slug of the error for a version that has other bytes.
 const VERSION_TAKEN: &str = "Toolkit_VersionTaken";
+/// Suggested fix that says no more than the problems do.
+const GENERAL_FIX: &str = "correct the problems that the error lists";
 /// Maximum number of versions to try: those of one day.
 const MAX_ATTEMPTS: usize = 100;
 /// Timeout of publishing. The server compiles the component before it responds.
@@ -370,7 +372,8 @@ pub(crate) fn refusal(status: u16, answer: &Value) -> String {
             .as_str()
             .map_or_else(|| problem.to_string(), str::to_owned)
     }));
-    lines.extend(text("suggested_fix").map(str::to_owned));
+    let fix = text("suggested_fix").filter(|fix| *fix != GENERAL_FIX);
+    lines.extend(fix.map(str::to_owned));
     lines.join("\n  ")
 }
 
@@ -453,6 +456,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
+        let general = json!({ "error": { "message": "a is wrong", "suggested_fix": GENERAL_FIX } });
+        assert_eq!(refusal(400, &general), "a is wrong (400)");
         assert_eq!(
             refusal(502, &Value::String("bad gateway".to_owned())),
             "the server responded 502"

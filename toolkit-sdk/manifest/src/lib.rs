@@ -60,7 +60,9 @@ pub use request::{HTTP_METHODS, is_platform_header};
 pub use section::{ReadError, SECTION_NAME, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
 #[cfg(not(target_arch = "wasm32"))]
-pub use spelling::{did_you_mean, is_meant_as, is_near_miss, is_prefix, is_same, nearest};
+pub use spelling::{
+    did_you_mean, is_meant_as, is_near_miss, is_part, is_prefix, is_same, nearest, suggested,
+};
 pub use subscription::{
     CASE_URL, SECRET_PLACEHOLDER, Subscribing, Subscription, SubscriptionAction, SubscriptionCall,
 };

@@ -2,6 +2,8 @@
 
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
+/// Minimum number of letters of a name that another one is found to contain. Shorter ones are in too many.
+const MIN_CONTAINED_LETTERS: usize = 3;
 
 /// Returns the known name that is most similar to a name, if one is similar. Case and separators are
 /// ignored.
@@ -17,10 +19,37 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
         .map(|(_, known)| known)
 }
 
-/// Returns the question after an error about an unknown name; empty if no known name is similar.
+/// Returns the known slug that was probably meant: one that contains every word of the name, or has one
+/// other letter, before one that is only similar.
+pub fn suggested<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
+    let meant = letters(name);
+    let similar = known.into_iter().filter_map(|known| {
+        let (edits, longest) = distance(&meant, &letters(known.as_ref()));
+        let is_part = is_part(name, known.as_ref());
+        let is_only_similar = edits > 1 && !is_part;
+        (is_part || edits * 2 <= longest).then_some(((is_only_similar, edits), known))
+    });
+    similar
+        .min_by_key(|(rank, _)| *rank)
+        .map(|(_, known)| known)
+}
+
+/// Returns true if another name contains every word of a name, in any order, also in the plural.
+#[must_use]
+pub fn is_part(name: &str, known: &str) -> bool {
+    let known = letters(known);
+    let mut words = name.split(is_separator).take(MAX_NAME_CHARS).map(letters);
+    letters(name).chars().count() >= MIN_CONTAINED_LETTERS
+        && words.all(|word| {
+            let stem = word.strip_suffix('y').filter(|stem| stem.len() > 3);
+            known.contains(stem.unwrap_or(&word))
+        })
+}
+
+/// Returns the question after an error about an unknown slug; empty if no known one is similar.
 #[must_use]
 pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> String {
-    nearest(name, known).map_or_else(String::new, |known| {
+    suggested(name, known).map_or_else(String::new, |known| {
         format!("; did you mean `{}`?", known.as_ref())
     })
 }
@@ -65,8 +94,13 @@ fn letters(name: &str) -> String {
     let letters = name
         .chars()
         .take(MAX_NAME_CHARS)
-        .filter(|c| !matches!(c, '_' | '-' | '.' | ' '));
+        .filter(|c| !is_separator(*c));
     letters.flat_map(char::to_lowercase).collect()
+}
+
+/// Returns true for a character between the words of a name.
+fn is_separator(c: char) -> bool {
+    matches!(c, '_' | '-' | '.' | ' ')
 }
 
 #[cfg(test)]
@@ -81,6 +115,27 @@ mod tests {
         assert_eq!(question, "; did you mean `LIST_ISSUES`?");
         assert_eq!(did_you_mean("weather", known), "");
         assert_eq!(did_you_mean("", known), "");
+    }
+
+    #[test]
+    fn slug_with_all_words_is_suggested_first() {
+        let tools = ["SLACK_GET_ME", "SLACK_SEND_MESSAGE", "HTML_TO_MARKDOWN"];
+        let toolkits = ["linear", "googlecalendar", "googledocs", "github"];
+        for (name, known, meant) in [
+            ("SLACK_SEND", &tools[..], "SLACK_SEND_MESSAGE"),
+            ("message_send", &tools[..], "SLACK_SEND_MESSAGE"),
+            ("calendar", &toolkits[..], "googlecalendar"),
+            ("google docs", &toolkits[..], "googledocs"),
+            ("linaer", &toolkits[..], "linear"),
+            (
+                "list_query",
+                &["list_queues", "list_all_queries"],
+                "list_all_queries",
+            ),
+        ] {
+            assert_eq!(suggested(name, known), Some(&meant), "{name}");
+        }
+        assert_eq!(suggested("li", toolkits), None);
     }
 
     #[test]

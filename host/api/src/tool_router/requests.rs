@@ -81,6 +81,16 @@ macro_rules! session_body {
             #[schema(ignore)]
             #[expect(dead_code, reason = "refused while it is read")]
             require_approval: Option<bool>,
+            /// Always refused: permissions are in `experimental`.
+            #[serde(default, deserialize_with = "refuse_permissions")]
+            #[schema(ignore)]
+            #[expect(dead_code, reason = "refused while it is read")]
+            permissions: Option<bool>,
+            /// Always refused: the parts of the configuration are fields of the body.
+            #[serde(default, deserialize_with = "refuse_config")]
+            #[schema(ignore)]
+            #[expect(dead_code, reason = "refused while it is read")]
+            config: Option<bool>,
             /// No effect: this server does not offer billed accounts of its own.
             #[schema(schema_with = ignored, required = false)]
             #[expect(dead_code, reason = "accepted without effect")]
@@ -143,6 +153,16 @@ session_body! {
 fn refuse_approval<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
     Err(de::Error::custom(
         "belongs in `toolkits`, `tags` or `tools.TOOLKIT`; for all tools, set `experimental.permissions.default`",
+    ))
+}
+
+fn refuse_permissions<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom("belongs in `experimental.permissions`"))
+}
+
+fn refuse_config<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+    Err(de::Error::custom(
+        "is part of responses only: its properties, such as `toolkits`, belong at the top of the body",
     ))
 }
 

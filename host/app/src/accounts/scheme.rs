@@ -10,7 +10,7 @@ use sandbox::{MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 use serde_json::Value;
 use url::Url;
 
-use crate::core::MIN_SHOWN_SECRET_CHARS;
+use crate::core::{MIN_SHOWN_SECRET_CHARS, spelling::sent_instead};
 
 /// Names under which clients send the single secret of a key scheme, independent of the toolkit's
 /// own name for it.
@@ -65,10 +65,8 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     let values = scheme
         .complete(|name| given.get(name).and_then(text))
         .map_err(|problems| {
-            problems
-                .iter()
-                .map(FieldProblem::to_string)
-                .collect::<Vec<_>>()
+            let lines = problems.iter().map(|problem| field_line(problem, &given));
+            lines.collect::<Vec<_>>()
         })?;
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
@@ -80,6 +78,16 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     check_secret_sizes(&credential(scheme, &given).secrets)
         .map_err(|why| vec![format!("the secret fields: {why}")])?;
     Ok(given)
+}
+
+/// Returns the line of a problem. A missing field may have been sent under a similar name.
+fn field_line(problem: &FieldProblem<'_>, given: &Values) -> String {
+    let sent = given.keys().map(String::as_str);
+    let question = match problem.missing {
+        true => sent_instead(&problem.field.name, sent),
+        false => String::new(),
+    };
+    format!("{problem}{question}")
 }
 
 /// Rejects values that are not strings, which may lack digits that the user has typed, and values that

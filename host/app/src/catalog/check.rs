@@ -18,7 +18,7 @@ use jsonschema::{
     paths::LocationSegment,
 };
 use manifest::schema_cost;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     budgeted::{Budget, BudgetedJson, BudgetedValue, MAX_LINE_CHARS},
@@ -29,7 +29,7 @@ use crate::{
     core::{
         json::{self, Problem, Rules, Tree},
         large_work::LargeWork,
-        spelling::shortened,
+        spelling::{sent_instead, shortened},
     },
 };
 
@@ -514,7 +514,10 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
         property: Value::String(name),
     } = error.kind()
     {
-        return write_member(line, error, name, "is required");
+        let instance: &Value = error.instance();
+        let sent = instance.as_object().into_iter().flat_map(Map::keys);
+        let question = sent_instead(name, sent.map(String::as_str));
+        return write_member(line, error, name, &format!("is required{question}"));
     }
     let whole = match write_path(line, error)? {
         "" => WHOLE_NAME,

@@ -1,8 +1,11 @@
 //! Lookups in a snapshot of the catalog and in a toolkit.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use manifest::{did_you_mean, is_prefix, nearest};
+use manifest::{did_you_mean, is_prefix, suggested};
 use store::Time;
 
 use super::{
@@ -63,10 +66,7 @@ impl Snapshot {
     /// another version has the tool.
     #[must_use]
     pub fn similar_tool(&self, slug: &str) -> String {
-        if self.toolkit_of(slug).is_some() {
-            return String::new();
-        }
-        self.similar_in_toolkit(slug, |release| {
+        self.similar_slug(slug, &self.tools, |release| {
             release.tools.iter().map(|tool| &*tool.slug).collect()
         })
     }
@@ -74,10 +74,7 @@ impl Snapshot {
     /// Variant of [`similar_tool`](Self::similar_tool) for trigger types.
     #[must_use]
     pub(super) fn similar_trigger(&self, slug: &str) -> String {
-        if self.toolkit_of_trigger(slug).is_some() {
-            return String::new();
-        }
-        self.similar_in_toolkit(slug, |release| {
+        self.similar_slug(slug, &self.triggers, |release| {
             let triggers = release.triggers.iter();
             triggers.map(|trigger| &*trigger.slug).collect()
         })
@@ -89,31 +86,45 @@ impl Snapshot {
         did_you_mean(slug, self.toolkits.keys())
     }
 
-    /// Returns the question whether another slug of a toolkit was meant. Only those of one toolkit are
-    /// compared: the one whose slug the name starts with, or whose slug is most similar to the first
-    /// word of the name. A name without separators, such as `githubCreateIssue`, is one word.
-    fn similar_in_toolkit<'s>(
+    /// Returns the question whether another of all slugs was meant; empty if the slug is one of them. It is
+    /// the slug of which the name lacks only the toolkit, or one of a single toolkit: the one whose slug
+    /// the name starts with, or whose slug is most similar to the first word of the name. A name without
+    /// separators, such as `githubCreateIssue`, is one word.
+    fn similar_slug<'s>(
         &'s self,
         slug: &str,
-        slugs: impl FnOnce(&'s Release) -> Vec<&'s str>,
+        all: &'s HashMap<Arc<str>, Arc<str>>,
+        slugs_of: impl FnOnce(&'s Release) -> Vec<&'s str>,
     ) -> String {
+        if all.contains_key(slug.to_ascii_uppercase().as_str()) {
+            return String::new();
+        }
         let start: String = slug.chars().take(MAX_COMPARED_CHARS).collect();
         let name = start.to_ascii_lowercase().replace(['-', ' '], "_");
         let mut prefixes = name.rmatch_indices('_').map(|(end, _)| &name[..end]);
-        let toolkit = prefixes
-            .find_map(|prefix| self.toolkits.get(prefix))
-            .or_else(|| {
-                let word = name.split('_').next().unwrap_or_default();
-                nearest(word, self.toolkits.keys()).and_then(|slug| self.toolkits.get(slug))
-            })
+        let named = prefixes.find_map(|prefix| self.toolkits.get(prefix));
+        let ending = format!("_{}", name.to_ascii_uppercase());
+        let complete = all.keys().filter(|known| known.ends_with(&ending)).min();
+        if let (None, Some(complete)) = (named, complete) {
+            return did_you_mean(&name, [complete]);
+        }
+        let toolkit = named.or_else(|| self.similar_first_word(&name));
+        let release: Option<&'s Release> = toolkit.map(|toolkit| &**toolkit.current());
+        did_you_mean(&name, release.map(slugs_of).unwrap_or_default())
+    }
+
+    /// Returns the toolkit whose slug is similar to the first word of a name, or is its start.
+    fn similar_first_word(&self, name: &str) -> Option<&Arc<Toolkit>> {
+        let word = name.split('_').next().unwrap_or_default();
+        let similar = suggested(word, self.toolkits.keys());
+        similar
+            .and_then(|slug| self.toolkits.get(slug))
             .or_else(|| {
                 let toolkits = self.toolkits.values();
                 toolkits
-                    .filter(|toolkit| is_prefix(&toolkit.slug, &name))
+                    .filter(|toolkit| is_prefix(&toolkit.slug, name))
                     .max_by_key(|toolkit| toolkit.slug.len())
-            });
-        let release: Option<&'s Release> = toolkit.map(|toolkit| &**toolkit.current());
-        did_you_mean(&name, release.map(slugs).unwrap_or_default())
+            })
     }
 
     /// Returns the error for a toolkit that does not exist.

@@ -8,11 +8,13 @@
 //! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused,
 //! and so is one of [`MISPLACED_NAMES`] where the request has no such field.
 
-use manifest::is_prefix;
-pub use manifest::{is_meant_as, is_same, nearest};
+use manifest::{is_part, is_prefix};
+pub use manifest::{is_meant_as, is_near_miss, is_same, nearest};
 
 /// Maximum characters of a name that a client sent and a response repeats.
 const MAX_NAME_CHARS: usize = 64;
+/// Maximum number of sent names that are compared with a missing one.
+const MAX_COMPARED_NAMES: usize = 20;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
 const RESTRICTING_NAMES: [&str; 50] = [
@@ -151,6 +153,20 @@ pub fn shortened(name: &str) -> &str {
     }
 }
 
+/// Returns the question whether one of the names that were sent was meant as a missing one; empty if none
+/// was.
+#[must_use]
+pub fn sent_instead<'a>(missing: &str, sent: impl IntoIterator<Item = &'a str>) -> String {
+    let meant = sent
+        .into_iter()
+        .take(MAX_COMPARED_NAMES)
+        .find(|name| is_near_miss(name, missing) || is_part(name, missing));
+    meant.map_or_else(String::new, |name| {
+        let name = shortened(name);
+        format!("; `{name}` was sent: did you mean `{missing}`?")
+    })
+}
+
 /// Returns true if a name is similar to that of a restriction of a session.
 #[must_use]
 pub fn resembles_session_restriction(name: &str) -> bool {
@@ -195,6 +211,21 @@ mod tests {
             assert!(resembles_session_restriction(name), "{name}");
         }
         assert!(!resembles_session_restriction("color_scheme"));
+    }
+
+    #[test]
+    fn name_sent_for_a_missing_one_is_named() {
+        for (sent, missing) in [
+            ("clientId", "client_id"),
+            ("query", "queries"),
+            ("code", "code_to_execute"),
+            ("path", "mount_relative_path"),
+        ] {
+            let question = sent_instead(missing, ["user", sent]);
+            let expected = format!("; `{sent}` was sent: did you mean `{missing}`?");
+            assert_eq!(question, expected);
+        }
+        assert_eq!(sent_instead("title", ["time", "id"]), "");
     }
 
     #[test]

@@ -2,23 +2,55 @@
 
 use std::sync::Arc;
 
-use app::projects::{self, Holder};
-use axum::http::{HeaderMap, HeaderName};
+use app::{
+    Error,
+    projects::{self, Holder, KeyKind},
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{ORGANIZATION_KEY_HEADER, PROJECT_KEY_HEADER, USER_KEY_HEADER};
 use crate::{ApiError, ApiResult, CURRENT_REQUEST, Server, errors, limiter::SecretKind, permits};
 
-/// Headers of keys of all kinds.
-const KEY_HEADER_NAMES: [&str; 3] = [PROJECT_KEY_HEADER, ORGANIZATION_KEY_HEADER, USER_KEY_HEADER];
-/// The same headers, parsed once, with the owner of their keys.
-static KEY_HEADERS: [(HeaderName, &str); 3] = [
-    (HeaderName::from_static(PROJECT_KEY_HEADER), "a project"),
+/// Headers of keys, with the kind of their keys.
+static KEY_HEADERS: [(HeaderName, KeyKind); 3] = [
+    (
+        HeaderName::from_static(PROJECT_KEY_HEADER),
+        KeyKind::Project,
+    ),
     (
         HeaderName::from_static(ORGANIZATION_KEY_HEADER),
-        "an organization",
+        KeyKind::Organization,
     ),
-    (HeaderName::from_static(USER_KEY_HEADER), "a user"),
+    (HeaderName::from_static(USER_KEY_HEADER), KeyKind::User),
 ];
+
+/// The keys that an operation takes.
+pub(super) struct Wanted {
+    /// The keys with their headers, for messages.
+    pub(super) text: &'static str,
+    headers: &'static [&'static str],
+}
+
+/// Keys to a project.
+pub(super) const PROJECT_KEYS: Wanted = Wanted {
+    text: "a project key as `x-api-key` or a user key as `x-user-api-key`",
+    headers: &[PROJECT_KEY_HEADER, USER_KEY_HEADER],
+};
+/// Keys of the organization.
+pub(super) const ORGANIZATION_KEYS: Wanted = Wanted {
+    text: "an organization key as `x-org-api-key`",
+    headers: &[ORGANIZATION_KEY_HEADER],
+};
+/// Keys of users.
+pub(super) const USER_KEYS: Wanted = Wanted {
+    text: "a user key as `x-user-api-key`",
+    headers: &[USER_KEY_HEADER],
+};
+/// Keys of all kinds.
+const ANY_KEYS: Wanted = Wanted {
+    text: "a key",
+    headers: &[PROJECT_KEY_HEADER, ORGANIZATION_KEY_HEADER, USER_KEY_HEADER],
+};
 
 /// Returns true if a request has a key of any kind.
 pub fn has_key(headers: &HeaderMap) -> bool {
@@ -27,11 +59,7 @@ pub fn has_key(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
-pub(super) fn given<'a>(
-    headers: &'a HeaderMap,
-    wanted: &[&str],
-    name: &'static str,
-) -> ApiResult<&'a str> {
+pub(super) fn given<'a>(headers: &'a HeaderMap, wanted: &Wanted) -> ApiResult<&'a str> {
     let mut found = None;
     for (sent, value) in headers {
         let of_key = KEY_HEADERS.iter().find(|(header, _)| header == sent);
@@ -42,17 +70,37 @@ pub(super) fn given<'a>(
         }
     }
     match found {
-        None => Err(errors::key_missing(&wanted.join(" or ")).into()),
-        Some((header, kind, _)) if !wanted.contains(&header) => {
-            Err(errors::key_of_other_kind(name, kind).into())
+        None => Err(match bearer_kind(headers) {
+            Some(kind) => misplaced(kind, header::AUTHORIZATION.as_str(), wanted).into(),
+            None => errors::key_missing(wanted.text).into(),
+        }),
+        Some((header, kind, value)) if !wanted.headers.contains(&header) => {
+            let kind = kind_of(value).unwrap_or(kind);
+            Err(misplaced(kind, header, wanted).into())
         }
         Some((_, _, value)) => Ok(value.to_str().unwrap_or_default()),
     }
 }
 
+/// Returns the error for a key in a header in which the operation does not take it.
+fn misplaced(kind: KeyKind, header: &str, wanted: &Wanted) -> Error {
+    let given = format!("{} key as `{header}`", kind.name());
+    errors::key_of_other_kind(wanted.text, &given)
+}
+
+fn kind_of(key: &HeaderValue) -> Option<KeyKind> {
+    KeyKind::of_secret(key.to_str().ok()?)
+}
+
+/// Returns the kind of a key that is sent as a bearer token.
+fn bearer_kind(headers: &HeaderMap) -> Option<KeyKind> {
+    let given = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    KeyKind::of_secret(given.split_once(' ')?.1.trim())
+}
+
 /// Authenticates the sender of a request with any kind of key.
 pub async fn anyone(server: &Server, headers: &HeaderMap) -> ApiResult<Arc<Holder>> {
-    holder(server, given(headers, &KEY_HEADER_NAMES, "a")?).await
+    holder(server, given(headers, &ANY_KEYS)?).await
 }
 
 /// Revokes a leaked key. Wrong keys count as failed authentications of the address; past their
@@ -111,9 +159,6 @@ pub async fn verify_secret<T>(
 
 #[cfg(test)]
 mod tests {
-    use app::Error;
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn ask(pairs: &[(&'static str, &'static str)]) -> Result<String, Error> {
@@ -121,7 +166,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        given(&headers, &[PROJECT_KEY_HEADER], "a project")
+        given(&headers, &USER_KEYS)
             .map(str::to_owned)
             .map_err(|failure| match failure {
                 ApiError::App(error) => error,
@@ -131,7 +176,7 @@ mod tests {
 
     #[test]
     fn exactly_one_matching_key_is_accepted() {
-        assert_eq!(ask(&[(PROJECT_KEY_HEADER, "ak_x")]).unwrap(), "ak_x");
+        assert_eq!(ask(&[(USER_KEY_HEADER, "uak_x")]).unwrap(), "uak_x");
         for (pairs, expected) in [
             (&[][..], &errors::KEY_MISSING),
             (
@@ -139,17 +184,37 @@ mod tests {
                 &errors::KEY_AMBIGUOUS,
             ),
             (
-                &[(PROJECT_KEY_HEADER, "a"), (PROJECT_KEY_HEADER, "a")],
+                &[(USER_KEY_HEADER, "a"), (USER_KEY_HEADER, "a")],
                 &errors::KEY_AMBIGUOUS,
             ),
             (
                 &[(ORGANIZATION_KEY_HEADER, "b")],
                 &errors::KEY_OF_OTHER_KIND,
             ),
-            (&[(USER_KEY_HEADER, "u")], &errors::KEY_OF_OTHER_KIND),
+            (&[(PROJECT_KEY_HEADER, "u")], &errors::KEY_OF_OTHER_KIND),
         ] {
             let error = ask(pairs).unwrap_err();
             assert!(error.is(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn misplaced_key_is_named_with_its_header() {
+        for (pair, expected) in [
+            (
+                ("authorization", "Bearer uak_x"),
+                "a user key as `authorization`",
+            ),
+            ((PROJECT_KEY_HEADER, "uak_x"), "a user key as `x-api-key`"),
+            (
+                (ORGANIZATION_KEY_HEADER, "x"),
+                "an organization key as `x-org-api-key`",
+            ),
+        ] {
+            let error = ask(&[pair]).unwrap_err().to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+        let other = ask(&[("authorization", "Bearer token")]).unwrap_err();
+        assert!(other.is(&errors::KEY_MISSING), "{other}");
     }
 }

@@ -198,7 +198,10 @@ fn published_toolkits(server: &Server) -> String {
         .sum();
     let more = index.toolkits().count() - names.len();
     match (names.is_empty(), more) {
-        (true, _) => "none yet; publish one with `toolkit publish`".to_owned(),
+        (true, _) => {
+            "none: `--toolkits DIR` names a folder of components, and `toolkit publish` publishes one"
+                .to_owned()
+        }
         (false, 0) => format!("{} ({tools} tools)", names.join(", ")),
         (false, more) => format!("{} and {more} more ({tools} tools)", names.join(", ")),
     }

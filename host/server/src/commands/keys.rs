@@ -4,9 +4,14 @@
 //! socket, or read from the data of a stopped one. API keys are listed, created and revoked by a
 //! running server over its API.
 
-use anyhow::{Context, anyhow};
-use app::core::vault::MasterKeyUsage;
+use anyhow::{Context, anyhow, bail};
+use app::{
+    core::vault::MasterKeyUsage,
+    projects::permissions::{Access, Area, Permissions},
+};
+use manifest::did_you_mean;
 use net::Method;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use settings::Config;
 
@@ -16,6 +21,9 @@ use crate::{
     open::{self, Opened, Stop},
     terminal::Terminal,
 };
+
+/// Words for the access to an area.
+const ACCESS_WORDS: [&str; 4] = ["none", "read", "write", "read_write"];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP_EXAMPLES)]
@@ -160,20 +168,34 @@ async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(),
 
 /// Formats permissions as requests have them; null, which means everything, if the list is empty.
 fn permissions(allow: &[String]) -> anyhow::Result<Value> {
-    let pairs = allow
-        .iter()
-        .map(|text| {
-            let (area, access) = text
-                .split_once('=')
-                .with_context(|| format!("--allow {text}: the value must be AREA=ACCESS"))?;
-            Ok(json!({"preset": area, "access": access}))
-        })
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let pairs = allow.iter().map(|text| permission(text));
+    let pairs = pairs.collect::<anyhow::Result<Vec<_>>>()?;
     Ok(if pairs.is_empty() {
         Value::Null
     } else {
         pairs.into()
     })
+}
+
+fn permission(text: &str) -> anyhow::Result<Value> {
+    let (area, access) = text
+        .split_once('=')
+        .with_context(|| format!("--allow {text}: the value must be AREA=ACCESS"))?;
+    let all = Permissions::reading();
+    let areas: Vec<_> = all.iter().map(|(area, _)| area.into_str()).collect();
+    check_word::<Area>("area", area, &areas)?;
+    check_word::<Access>("access", access, &ACCESS_WORDS)?;
+    Ok(json!({"preset": area, "access": access}))
+}
+
+/// Checks one of the two words of a permission.
+fn check_word<T: DeserializeOwned>(kind: &str, word: &str, known: &[&str]) -> anyhow::Result<()> {
+    if serde_json::from_value::<T>(word.into()).is_ok() {
+        return Ok(());
+    }
+    let similar = did_you_mean(word, known);
+    let known = known.join(", ");
+    bail!("--allow: `{word}` is not an {kind}{similar}\n  it must be one of {known}")
 }
 
 fn print_master_keys(keys: &[MasterKeyUsage], config: &Config, terminal: Terminal) {
@@ -235,13 +257,19 @@ async fn api_keys(config: &Config) -> Result<Vec<OwnedKey>, Stop> {
 }
 
 async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
+    let keys = api_keys(config).await?;
+    terminal.line(&terminal.bold(&format!("{:<24}  {:<12}  KEY", "OWNER", "KIND")));
     for OwnedKey {
         owner,
+        kind,
         name,
         secret,
-    } in &api_keys(config).await?
+        restricted,
+    } in &keys
     {
-        terminal.entry(&format!("{owner:<24}  {}", secret.as_str()), name);
+        let limits = if *restricted { "  restricted" } else { "" };
+        let columns = format!("{owner:<24}  {kind:<12}  {}", secret.as_str());
+        terminal.entry(&columns, &format!("{name}{limits}"));
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use url::form_urlencoded::Serializer;
 use crate::{
     commands::{
         events::server_sent::Parser,
-        running::{ProjectArgs, Running, check_id, text},
+        running::{ProjectArgs, Running, check_id, specific_fix, text},
     },
     open::Stop,
     terminal::Terminal,
@@ -220,10 +220,10 @@ impl Bridge {
         if answer["jsonrpc"].is_null() && !answer.is_array() {
             let error = &answer["error"];
             let mut problem = format!("the server refused the message ({status})");
-            for detail in ["message", "suggested_fix"].map(|name| text(error, name)) {
-                if !detail.is_empty() {
-                    problem.push_str(&format!(": {detail}"));
-                }
+            let fix = specific_fix(text(error, "suggested_fix"));
+            let details = [Some(text(error, "message")), fix];
+            for detail in details.into_iter().flatten().filter(|one| !one.is_empty()) {
+                problem.push_str(&format!(": {detail}"));
             }
             return Err(anyhow!(problem));
         }

@@ -274,11 +274,16 @@ pub(super) fn refusal<'a>(
 ) -> Stop {
     // The message of an error with one problem ends with it.
     let further = problems.filter(|problem| !message.ends_with(*problem));
-    // Here the lines are the list.
-    let fix = fix.replace(" that the error lists", "");
-    let mut lines: Vec<&str> = std::iter::once(message).chain(further).collect();
-    if !fix.is_empty() {
-        lines.push(&fix);
-    }
+    let lines: Vec<&str> = std::iter::once(message)
+        .chain(further)
+        .chain(specific_fix(fix))
+        .collect();
     anyhow!(lines.join("\n  ")).into()
+}
+
+/// Returns what a suggested fix says besides that the problems have to be corrected, if it says more.
+pub(super) fn specific_fix(fix: &str) -> Option<&str> {
+    let specific = fix.strip_prefix("correct the problems that the error lists");
+    let specific = specific.map_or(fix, |rest| rest.trim_start_matches([';', ',', ' ']));
+    (!specific.is_empty()).then_some(specific)
 }

@@ -53,7 +53,7 @@ pub async fn asset(Path(name): Path<String>) -> ApiResult<Response> {
         )),
         "swagger-ui.css" => Ok(with_policy("text/css", unpacked(&SWAGGER_STYLE)?)),
         "swagger-ui-bundle.js" => Ok(with_policy("text/javascript", unpacked(&SWAGGER_SCRIPT)?)),
-        _ => Err(HttpError::UnknownRoute.into()),
+        _ => Err(HttpError::UnknownRoute(None).into()),
     }
 }
 

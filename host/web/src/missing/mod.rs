@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderMap, Uri},
     response::{IntoResponse, Response},
 };
-use http::{ApiError, HttpError, Server};
+use http::{ApiError, HttpError, Server, similar_route::similar_route};
 
 use crate::link::render::{NONCE_CHARS, accepts_html, html, policy};
 
@@ -29,7 +29,8 @@ struct MissingPage<'a> {
 
 /// Answers requests for unknown paths.
 pub async fn answer(State(server): State<Arc<Server>>, uri: Uri, headers: HeaderMap) -> Response {
-    let envelope = ApiError::from(HttpError::UnknownRoute).into_response();
+    let similar = similar_route(&server, uri.path());
+    let envelope = ApiError::from(HttpError::UnknownRoute(similar)).into_response();
     if is_api(uri.path()) || !accepts_html(&headers) {
         return envelope;
     }

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use bashkit::{Bash, ExecutionLimits, FileSystem, FileType, FsLimits, SessionLimits, StreamData};
+use bashkit::{
+    Bash, Builtin, BuiltinContext, ExecResult, ExecutionLimits, FileSystem, FileType, FsLimits,
+    SessionLimits, StreamData, async_trait,
+};
 use bytes::Bytes;
 use sandbox::{FileChange, child};
 use tokio::runtime::Runtime;
@@ -26,6 +29,22 @@ const MAX_WORK_UNITS: u64 = 2_000_000_000;
 const MAX_INPUT_BYTES: u64 = 1 << 30;
 /// Maximum size of the data between the commands of a pipeline, in bytes.
 const MAX_PIPE_BYTES: u64 = 64 << 20;
+/// Commands that need a network.
+const NETWORK_COMMANDS: [&str; 7] = ["curl", "wget", "http", "ssh", "scp", "sftp", "rsync"];
+/// Exit code of a command that needs a network.
+const EXIT_NO_NETWORK: i32 = 1;
+
+/// A command of this name that fails, because no command has a network.
+struct NetworkCommand(&'static str);
+
+#[async_trait]
+impl Builtin for NetworkCommand {
+    async fn execute(&self, _: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+        let Self(name) = self;
+        let message = format!("{name}: there is no network here: call run_tool or proxy\n");
+        Ok(ExecResult::err(message, EXIT_NO_NETWORK))
+    }
+}
 
 /// Runs the shell child: reads a command with its files from standard input, and writes its output
 /// with the changed files to standard output.
@@ -117,14 +136,19 @@ fn shell() -> Bash {
         .max_file_size(MAX_SHELL_FILE_BYTES)
         .max_file_count(MAX_SHELL_FILES)
         .max_dir_count(MAX_SHELL_FILES);
-    Bash::builder()
+    let shell = Bash::builder()
         .limits(limits)
         .session_limits(SessionLimits::new().max_total_commands(MAX_SHELL_STEPS as u64))
         .filesystem_limits(files)
         .username("agent")
         .hostname("workbench")
         .env("HOME", FILES_FOLDER)
-        .cwd(FILES_FOLDER)
+        .cwd(FILES_FOLDER);
+    NETWORK_COMMANDS
+        .into_iter()
+        .fold(shell, |shell, name| {
+            shell.builtin(name, Box::new(NetworkCommand(name)))
+        })
         .build()
 }
 

@@ -54,6 +54,7 @@ pub(crate) struct MultiAccountBody {
 }
 
 #[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(expecting = "an object such as {\"tools\": [\"GITHUB_GET_ME\"]}")]
 #[schema(as = SessionPreloadRequest)]
 pub(crate) struct PreloadBody {
     /// Slugs of tools, or `all`.

@@ -21,7 +21,7 @@ view! {
     /// Selection of toolkits: those to enable, or those to disable.
     // An unknown field is refused, because a misspelled one would permit everything.
     #[derive(Debug, Clone, Default, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[serde(deny_unknown_fields, expecting = "an object such as {\"enable\": [\"github\"]}")]
     #[schema(as = SessionToolkitsRequest)]
     pub(crate) struct Selection {
         pub(super) enable?: Option<Vec<String>>,
@@ -34,7 +34,7 @@ view! {
 view! {
     /// Selection of the tools of a toolkit: those to enable, those to disable, or by tags.
     #[derive(Debug, Clone, Default, Deserialize)]
-    #[serde(deny_unknown_fields)]
+    #[serde(deny_unknown_fields, expecting = "an object such as {\"enable\": [\"GITHUB_GET_ME\"]}")]
     #[schema(as = SessionToolsFilterRequest)]
     pub(crate) struct ToolSelection {
         pub(super) enable?: Option<Vec<String>>,
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for TagsBody {
             type Value = TagsBody;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a list or an object")
+                out.write_str("a list such as [\"readOnlyHint\"], or an object")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<TagsBody, A::Error> {

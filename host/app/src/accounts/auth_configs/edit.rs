@@ -17,6 +17,7 @@ use crate::{
     core::{
         ids::{self, AuthConfigId},
         json,
+        spelling::sent_instead,
         vault::{SealContext, Sealed},
     },
     projects::{
@@ -296,8 +297,9 @@ fn check_client(
     }
     let client = Client::from_credentials(own);
     if mode == AuthMode::Oauth2 && !managed && client.is_none() {
+        let question = sent_instead("client_id", own.keys().map(String::as_str));
         return Err(errors::invalid(format!(
-            "{path}credentials.client_id: is required with OAUTH2"
+            "{path}credentials.client_id: is required with OAUTH2{question}"
         )));
     }
     let secret = client.as_ref().and_then(|client| client.secret.as_ref());

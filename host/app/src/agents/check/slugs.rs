@@ -11,6 +11,8 @@ use crate::{
 
 /// Path to the permissions of single tools and toolkits in requests.
 const OVERRIDES_PATH: &str = "experimental.permissions.overrides";
+/// Maximum number of unknown slugs for which a similar one is searched for.
+const MAX_SUGGESTIONS: usize = 20;
 
 /// Spells every slug as the catalog does. A tool that was removed keeps its slug if the configuration
 /// before named it.
@@ -32,7 +34,8 @@ struct UnknownSlug {
     slug: String,
 }
 
-/// Returns the error for unknown slugs. The lines and the message have the question after similar ones.
+/// Returns the error for unknown slugs: one line for each, and a message with all. Both have the question
+/// after those with a similar one.
 fn unknown_slugs(
     catalog: &Snapshot,
     unknown: &[UnknownSlug],
@@ -46,9 +49,16 @@ fn unknown_slugs(
         // A toolkit is unknown in each part of its member of `tools`.
         let mut paths = HashSet::new();
         for UnknownSlug { path, slug } in unknown.iter().filter(|one| paths.insert(&one.path)) {
-            let suggested = format!("{}{}", shown_slug(slug), similar(slug));
-            lines.push(format!("{path}: there is no {suggested}"));
-            named.push(suggested);
+            let shown = shown_slug(slug);
+            let question = match lines.len() < MAX_SUGGESTIONS {
+                true => similar(slug),
+                false => String::new(),
+            };
+            lines.push(format!("{path}: there is no {shown}{question}"));
+            named.push(match question.strip_prefix("; ") {
+                Some(question) => format!("{shown} ({question})"),
+                None => shown.to_owned(),
+            });
         }
         create(named.join(", ")).with_contained_problems(lines)
     })

@@ -249,7 +249,7 @@ fn misspelled_name_is_the_first_problem() {
     let refused = check.accept(&Bytes::from_static(br#"{"htlm": 1}"#));
     let expected = [
         "unknown argument `htlm`: did you mean `html`?",
-        "html: is required",
+        "html: is required; `htlm` was sent: did you mean `html`?",
     ];
     assert_eq!(refused.unwrap_err(), expected);
 }

@@ -7,7 +7,10 @@ use std::fmt::Display;
 
 use serde::de::{self, Expected, Unexpected};
 
-use crate::core::spelling::{misspelling, nearest, shortened};
+use crate::core::spelling::{misspelling, nearest, sent_instead, shortened};
+
+/// Problem of a missing property.
+const MISSING_TEXT: &str = "is required";
 
 /// Reason why a value does not fit its type.
 #[derive(Debug)]
@@ -41,6 +44,16 @@ impl Problem {
             self.path.insert(0, '.');
         }
         self.path.insert_str(0, &format!("[{index}]"));
+        self
+    }
+
+    /// Adds the question whether an unknown name was meant, if the problem is that one of the names that are
+    /// known to the object is missing.
+    pub(super) fn with_sent(mut self, known: &[&str], unknown: &[String]) -> Self {
+        if self.text == MISSING_TEXT && known.contains(&&*self.path) {
+            let sent = unknown.iter().map(String::as_str);
+            self.text.push_str(&sent_instead(&self.path, sent));
+        }
         self
     }
 
@@ -91,7 +104,7 @@ impl de::Error for Problem {
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::new("is required".to_owned()).inside(name)
+        Self::new(MISSING_TEXT.to_owned()).inside(name)
     }
 
     fn duplicate_field(name: &'static str) -> Self {

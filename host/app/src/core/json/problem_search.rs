@@ -185,6 +185,13 @@ mod tests {
             ]
         );
         assert_eq!(
+            problems_of(json!({ "names": "n", "inner": { "Id": "a" } })),
+            [
+                "inner.id: is required; `Id` was sent: did you mean `id`?",
+                "name: is required; `names` was sent: did you mean `name`?",
+            ]
+        );
+        assert_eq!(
             problems_of(json!([1])),
             ["body: expected an object, got a list"]
         );

@@ -178,13 +178,21 @@ impl<'de> Deserializer<'de> for Reader {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Problem> {
         if self.value.is_array() {
             return Err(Problem::invalid_type(Unexpected::Seq, &visitor));
         }
+        // Names are copied only while the problems of a refused value are searched for.
+        let sent = self.value.as_object().filter(|_| self.has_holes);
+        let names = sent.into_iter().flat_map(Map::keys);
+        let unknown: Vec<_> = names
+            .filter(|name| !known.contains(&name.as_str()))
+            .cloned()
+            .collect();
         self.deserialize_map(visitor)
+            .map_err(|problem| problem.with_sent(known, &unknown))
     }
 
     kinds! {

@@ -62,6 +62,13 @@ impl KeyKind {
         }
     }
 
+    /// Returns the kind of keys with the prefix of a secret.
+    #[must_use]
+    pub fn of_secret(secret: &str) -> Option<Self> {
+        let mut kinds = Self::VARIANTS.iter().copied();
+        kinds.find(|kind| secret.starts_with(kind.prefix()))
+    }
+
     /// Returns the name of the kind, with its article.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -4,8 +4,6 @@
 //! mistyped key to be refused without a store lookup, and lets a secret scanner tell a key from
 //! other text.
 
-use strum::VariantArray;
-
 use super::KeyKind;
 use crate::core::{MIN_SHOWN_SECRET_CHARS, ids};
 
@@ -26,8 +24,7 @@ fn checksum(body: &[u8]) -> [u8; CHECKSUM_CHARS] {
 }
 
 pub(super) fn is_well_formed(secret: &str) -> bool {
-    let mut kinds = KeyKind::VARIANTS.iter();
-    let Some(kind) = kinds.find(|kind| secret.starts_with(kind.prefix())) else {
+    let Some(kind) = KeyKind::of_secret(secret) else {
         return false;
     };
     let split = kind.prefix().len() + SECRET_CHARS;
@@ -46,6 +43,8 @@ pub(super) fn masked(secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use http::auth;
 use settings::Config;
-use url::Url;
+use url::{ParseError, Url};
 use zeroize::Zeroizing;
 
 use super::Running;
@@ -40,7 +40,7 @@ struct Key {
 #[command(next_help_heading = "Server")]
 pub(in crate::commands) struct ServerArgs {
     /// URL of the server [default: the one in <data>.env]
-    #[arg(long, global = true, env = URL_NAME)]
+    #[arg(long, global = true, env = URL_NAME, value_parser = server_url)]
     url: Option<Url>,
     /// Organization key [default: the one in <data>.env]
     #[arg(
@@ -58,7 +58,7 @@ pub(in crate::commands) struct ServerArgs {
 #[command(next_help_heading = "Server")]
 pub(in crate::commands) struct ProjectArgs {
     /// URL of the server [default: the one in <data>.env]
-    #[arg(long, global = true, env = URL_NAME)]
+    #[arg(long, global = true, env = URL_NAME, value_parser = server_url)]
     pub(in crate::commands) url: Option<Url>,
     /// API key of the project [default: the one in <data>.env]
     #[arg(
@@ -69,6 +69,18 @@ pub(in crate::commands) struct ProjectArgs {
         value_name = "KEY"
     )]
     pub(in crate::commands) api_key: Option<Zeroizing<String>>,
+}
+
+/// Parses the URL of a server.
+fn server_url(text: &str) -> Result<Url, String> {
+    match text.parse::<Url>() {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        // The name of a host before a port is read as a scheme.
+        Ok(_) | Err(ParseError::RelativeUrlWithoutBase) => {
+            Err("`http://` or `https://` is missing at the start".to_owned())
+        }
+        Err(cause) => Err(cause.to_string()),
+    }
 }
 
 impl ProjectArgs {
