@@ -8,8 +8,8 @@
 //! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused,
 //! and so is one of [`MISPLACED_NAMES`] where the request has no such field.
 
-use manifest::{is_part, is_prefix};
 pub use manifest::{is_meant_as, is_near_miss, is_same, nearest};
+use manifest::{is_part, is_prefix};
 
 /// Maximum characters of a name that a client sent and a response repeats.
 const MAX_NAME_CHARS: usize = 64;
