@@ -2,12 +2,14 @@
 
 use app::accounts::{CustomCredential, CustomParameter};
 use http::{ApiError, ApiResult, errors};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 /// Maximum number of parameters, and of body members, of a credential.
 const MAX_CREDENTIAL_PARTS: usize = 20;
+/// Decimal digits that every floating-point number keeps.
+const MAX_FLOAT_DIGITS: usize = 15;
 /// Problem of a credential that authenticates nothing.
 const NOTHING_GIVEN: &str = "custom_auth_params: must have `parameters`, `body` or `base_url`; leave it out to use a connected account";
 
@@ -27,8 +29,29 @@ pub(super) struct AuthParameters {
 struct AuthParameter {
     name: String,
     r#in: ParameterPlace,
-    // A number may lack digits that the caller has written.
+    /// A string, or a number that is sent with its digits.
+    #[serde(deserialize_with = "exact_text")]
+    #[schema(value_type = Value)]
     value: String,
+}
+
+/// Reads a string, or a number that has the digits that were written. Others would be sent as another value.
+fn exact_text<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
+    match Value::deserialize(value)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) if has_all_digits(&number) => Ok(number.to_string()),
+        _ => Err(D::Error::custom(
+            "must be a string, or a number of at most 15 digits",
+        )),
+    }
+}
+
+/// Returns true if a number surely has the digits that were written. A floating-point number keeps 15 of
+/// them, an integer of 64 bits all.
+fn has_all_digits(number: &Number) -> bool {
+    let text = number.to_string();
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    !number.is_f64() || (digits <= MAX_FLOAT_DIGITS && !text.contains('e'))
 }
 
 /// Position of a parameter in a request to the provider.

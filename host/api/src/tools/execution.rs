@@ -253,7 +253,7 @@ mod tests {
             ),
             (
                 r#""custom_auth_params":{"parameters":[{"name":"k","in":"query","value":1e22}]}"#,
-                "custom_auth_params.parameters[0].value: expected a string",
+                "custom_auth_params.parameters[0].value: must be a string, or a number of at most 15 digits",
             ),
             (
                 r#""custom_auth_params":{"parameters":[]}"#,
