@@ -129,7 +129,8 @@ pub(super) fn parameter_warning(name: &str, known: &[String]) -> Warning {
 /// whether another was meant.
 pub(super) fn slug_warning(parameter: &str, slug: &str, similar: &str) -> Warning {
     Warning {
-        text: format!("{parameter}: {slug} does not exist{similar}"),
+        text: format!("{parameter}: {slug} does not exist"),
+        suggestion: similar.to_owned(),
         may_restrict: false,
     }
 }

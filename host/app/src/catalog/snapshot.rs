@@ -1,10 +1,8 @@
 //! Lookups in a snapshot of the catalog and in a toolkit.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use ahash::HashMap;
 use manifest::{did_you_mean, is_prefix, suggested};
 use store::Time;
 
