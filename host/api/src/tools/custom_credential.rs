@@ -29,7 +29,7 @@ pub(super) struct AuthParameters {
 struct AuthParameter {
     name: String,
     r#in: ParameterPlace,
-    /// A string, or a number that is sent with its digits.
+    /// Value of the header or of the query parameter: a string, or a number of at most 15 digits.
     #[serde(deserialize_with = "exact_text")]
     #[schema(value_type = Value)]
     value: String,
