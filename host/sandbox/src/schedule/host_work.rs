@@ -9,7 +9,7 @@
 use std::{
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use futures::future::{BoxFuture, poll_fn};
@@ -19,21 +19,50 @@ use parking_lot::Mutex;
 #[derive(Default)]
 pub(crate) struct HostWork(Mutex<Vec<BoxFuture<'static, ()>>>);
 
+/// The result of a part of the work, and who waits for it.
+struct Answer<T> {
+    result: Option<T>,
+    waiter: Option<Waker>,
+}
+
+impl<T> Answer<T> {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<T> {
+        self.waiter = Some(context.waker().clone());
+        self.result.take().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Keeps the result. The guest is polled next; only a future within it that has a waker of its own is
+    /// woken.
+    fn set(&mut self, result: Option<T>, context: &Context<'_>) {
+        self.result = result;
+        let waiter = self.waiter.take();
+        if let Some(waiter) = waiter.filter(|waiter| !waiter.will_wake(context.waker())) {
+            waiter.wake();
+        }
+    }
+}
+
 impl HostWork {
     /// Does work for the guest, which waits for the result.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
-        let result = Arc::new(Mutex::new(None));
-        let kept = result.clone();
+        let answer = Arc::new(Mutex::new(Answer {
+            result: None,
+            waiter: None,
+        }));
+        let own = answer.clone();
         let work = async move {
-            let done = work.await;
-            *kept.lock() = Some(done);
+            let mut result = Some(work.await);
+            poll_fn(|context| {
+                own.lock().set(result.take(), context);
+                Poll::Ready(())
+            })
+            .await;
         };
         self.0.lock().push(Box::pin(work));
-        // The guest is polled again when a part of the work is done.
-        poll_fn(|_| result.lock().take().map_or(Poll::Pending, Poll::Ready)).await
+        poll_fn(|context| answer.lock().poll(context)).await
     }
 
     /// Runs a guest, and the work for it while it waits.
@@ -67,6 +96,7 @@ impl HostWork {
 
 #[cfg(test)]
 mod tests {
+    use futures::{FutureExt, StreamExt, stream};
     use tokio::sync::oneshot;
 
     use super::*;
@@ -75,13 +105,17 @@ mod tests {
     async fn guest_gets_results_of_concurrent_work() {
         let work = HostWork::default();
         let (first, until_first) = oneshot::channel();
-        let one = work.run(until_first);
-        let two = work.run(async move {
-            first.send(1).unwrap();
-            2
-        });
-        let ended = work.run_guest(async { futures::join!(one, two) }).await;
-        assert_eq!(ended, (Ok(1), 2));
+        let parts = [
+            work.run(async { until_first.await.unwrap() }).boxed(),
+            work.run(async move {
+                first.send(1).unwrap();
+                2
+            })
+            .boxed(),
+        ];
+        // It polls only the parts that were woken.
+        let all = stream::iter(parts).buffered(2).collect::<Vec<_>>();
+        assert_eq!(work.run_guest(all).await, [1, 2]);
     }
 
     #[tokio::test]
