@@ -149,7 +149,7 @@ async fn misspelled_arguments_of_meta_tools_are_refused() {
         (
             "SERVICE_UPSERT_RECIPE",
             recipe,
-            "nearest known name is `input_schema`",
+            "did you mean `input_schema`?",
         ),
     ] {
         let refused = execute_meta(&project, &session, slug, arguments).await;

@@ -3,7 +3,7 @@
 
 /// Key and replacement of each removed setting.
 #[rustfmt::skip]
-pub(super) const SETTINGS: &[(&str, &str)] = &[
+pub(super) const REMOVED_SETTINGS: &[(&str, &str)] = &[
     ("plain", "set the environment variable NO_COLOR instead"),
     ("sandbox.live_per_project", "it is now three quarters of `sandbox.live`"),
     ("sandbox.busy_per_project", "it is now fixed at 8"),
@@ -70,7 +70,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
 
 /// Returns what holds instead of a removed setting; `None` if no setting had this key.
 pub(super) fn replacement(key: &str) -> Option<&'static str> {
-    let mut settings = SETTINGS.iter();
+    let mut settings = REMOVED_SETTINGS.iter();
     let (_, replacement) = settings.find(|(removed, _)| *removed == key)?;
     Some(replacement)
 }

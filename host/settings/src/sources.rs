@@ -196,7 +196,9 @@ impl Sources {
     /// holds instead.
     fn similar_setting(&self, key: &str, settings: &[Setting]) -> String {
         let known = settings.iter().map(|setting| &*setting.key);
-        let removed = removed::SETTINGS.iter().map(|(removed, _)| *removed);
+        let removed = removed::REMOVED_SETTINGS
+            .iter()
+            .map(|(removed, _)| *removed);
         let Some(similar) = nearest(key, known.chain(removed)) else {
             return String::new();
         };

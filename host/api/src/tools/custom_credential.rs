@@ -29,7 +29,6 @@ pub(super) struct AuthParameters {
 struct AuthParameter {
     name: String,
     r#in: ParameterPlace,
-    /// Value of the header or of the query parameter: a string, or a number of at most 15 digits.
     #[serde(deserialize_with = "exact_text")]
     #[schema(value_type = Value)]
     value: String,

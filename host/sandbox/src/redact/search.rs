@@ -143,8 +143,9 @@ impl<'r> Search<'r> {
     }
 }
 
-/// Returns the position after a NUL in any encoding, or the same position without one.
+/// Returns the position after an escaped NUL, or the same position without one. Text with bare NULs is in
+/// UTF-16 or UTF-32, and searched as such.
 fn after_nul(bytes: &[u8], at: usize) -> usize {
-    let nul = readings(&bytes[at..]).find(|(c, _)| *c == '\0');
+    let nul = readings(&bytes[at..]).find(|(c, length)| *c == '\0' && *length > 1);
     at + nul.map_or(0, |(_, length)| length)
 }

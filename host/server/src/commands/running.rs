@@ -281,7 +281,7 @@ pub(super) fn refusal<'a>(
     anyhow!(lines.join("\n  ")).into()
 }
 
-/// Returns what a suggested fix says besides that the problems have to be corrected, if it says more.
+/// Returns what a suggested fix says in addition to the advice to correct the problems, if it says more.
 pub(super) fn specific_fix(fix: &str) -> Option<&str> {
     let specific = fix.strip_prefix("correct the problems that the error lists");
     let specific = specific.map_or(fix, |rest| rest.trim_start_matches([';', ',', ' ']));

@@ -98,8 +98,8 @@ pub async fn execute(
     Ok(execution)
 }
 
-/// Adds the problems that the schema finds in arguments which a meta tool refused, except at paths that the
-/// error names.
+/// Adds the problems that the schema finds in arguments which a meta tool refused. Of two lines for one path,
+/// that of the schema counts if it says more.
 async fn with_problems_named(
     app: &App,
     caller: &SessionCaller,
@@ -115,9 +115,11 @@ async fn with_problems_named(
     let large = &app.large_work;
     let accepted = catalog::accept_with(large, project, ARGUMENTS_NAME, schema, value).await?;
     let mut others = accepted.err().unwrap_or_default();
-    let named: Vec<_> = cause.problems().iter().map(|line| path(line)).collect();
-    others.retain(|line| !named.contains(&path(line)));
-    Ok(cause.and(errors::arguments_invalid(tool.slug(), others)))
+    let mut lines = cause.problems().to_vec();
+    lines.retain(|line| !others.iter().any(|other| other.starts_with(line)));
+    others.retain(|other| lines.iter().all(|line| path(line) != path(other)));
+    lines.append(&mut others);
+    Ok(errors::arguments_invalid(tool.slug(), lines))
 }
 
 /// Returns the path at the start of the line of a problem. That of an unknown argument is its name.

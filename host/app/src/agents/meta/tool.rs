@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Start of the slugs, with the default operator word.
-const PREFIX: &str = "SERVICE_";
+const DEFAULT_PREFIX: &str = "SERVICE_";
 
 /// A meta tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
@@ -57,7 +57,7 @@ impl MetaTool {
     /// Returns the slug without an operator word.
     pub(super) fn name(self) -> &'static str {
         let slug = self.slug();
-        slug.strip_prefix(PREFIX).unwrap_or(slug)
+        slug.strip_prefix(DEFAULT_PREFIX).unwrap_or(slug)
     }
 
     /// Finds a meta tool by its slug with the default operator word, in upper or lower case.
