@@ -214,7 +214,7 @@ async fn missing_return_url_ends_on_server_page() {
 #[tokio::test]
 async fn late_callback_connects_an_expired_account() {
     let host = given::with_application()
-        .with("connections.pending_s", "1")
+        .with("connections.pending_s", "4")
         .start()
         .await;
     let project = host.as_project();

@@ -116,7 +116,10 @@ async fn with_problems_named(
     let accepted = catalog::accept_with(large, project, ARGUMENTS_NAME, schema, value).await?;
     let mut others = accepted.err().unwrap_or_default();
     let mut lines = cause.problems().to_vec();
-    lines.retain(|line| !others.iter().any(|other| other.starts_with(line)));
+    lines.retain(|line| {
+        let mut longer = others.iter().filter(|other| *other != line);
+        !longer.any(|other| other.starts_with(line))
+    });
     others.retain(|other| lines.iter().all(|line| path(line) != path(other)));
     lines.append(&mut others);
     Ok(errors::arguments_invalid(tool.slug(), lines))
