@@ -14,7 +14,7 @@ use crate::{
     Clock, Limits,
     cassette::CassetteSession,
     files::Files,
-    schedule::{host_work::HostWork, limiter::Limiter, meter::Meter},
+    schedule::{limiter::Limiter, meter::Meter},
     trace::Trace,
 };
 
@@ -25,8 +25,6 @@ const MAX_RESOURCES: usize = 512;
 pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) meter: Arc<Meter>,
-    /// Requests of the guest while it is not a long-running one.
-    pub(crate) host_work: Arc<HostWork>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) outgoing: LazyOutgoing,
     pub(crate) files: Files,

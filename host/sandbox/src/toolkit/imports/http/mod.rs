@@ -31,7 +31,7 @@ use crate::{
     cassette::{self, CassetteSession},
     contract::v1::http::{Error, Host, Request, Response},
     files::Files,
-    schedule::{host_work::HostWork, meter::Meter, scheduler::AbortOnDrop},
+    schedule::{meter::Meter, scheduler::AbortOnDrop},
     toolkit::State,
 };
 
@@ -88,7 +88,6 @@ impl State {
         let concurrency = outgoing.limits.concurrent_requests.max(1) as usize;
         let files = self.files.clone();
         let meter = self.meter.clone();
-        let host_work = self.host_work.clone();
         let left = self.remaining_time();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.
@@ -98,7 +97,6 @@ impl State {
                     outgoing.clone(),
                     files.clone(),
                     meter.clone(),
-                    host_work.clone(),
                     left,
                     request,
                 )
@@ -113,7 +111,6 @@ impl State {
             self.outgoing.get(&self.trace).clone(),
             self.files.clone(),
             self.meter.clone(),
-            self.host_work.clone(),
             self.remaining_time(),
             request,
         )
@@ -128,13 +125,12 @@ async fn start(
     outgoing: Arc<Outgoing>,
     files: Files,
     meter: Arc<Meter>,
-    host_work: Arc<HostWork>,
     left: Duration,
     request: Request,
 ) -> HttpResult {
     let exchange = Arc::clone(&outgoing).send(request, files, left);
     if !meter.is_long() {
-        return host_work.run(exchange).await;
+        return exchange.await;
     }
     let mut task = AbortOnDrop(outgoing.caller_runtime.spawn(exchange));
     match (&mut task.0).await {
