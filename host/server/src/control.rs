@@ -82,7 +82,7 @@ type Reply<T> = std::result::Result<T, String>;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct OwnedKey {
     pub owner: String,
-    /// What the key belongs to: `organization` or `project`.
+    /// Kind of the owner: `organization` or `project`.
     pub kind: String,
     pub name: String,
     /// True if the key is limited to permissions or addresses.

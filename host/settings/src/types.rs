@@ -32,7 +32,7 @@ pub(super) fn read(
     }
 }
 
-/// Removes the value of a key. Returns false if there is none.
+/// Removes the value of a key, which may lie in nested tables. Returns false if the key is missing.
 fn remove(values: &mut Value, key: &str) -> bool {
     let ValueKind::Table(table) = &mut values.kind else {
         return false;
