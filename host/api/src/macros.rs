@@ -34,6 +34,18 @@ macro_rules! mirror {
     };
 }
 
+/// Declares functions for `deserialize_with` that fail with a reason. They refuse properties that belong
+/// elsewhere, whatever the value.
+macro_rules! refusals {
+    ($($name:ident: $reason:literal;)+) => {
+        $(
+            fn $name<'de, D: serde::Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
+                Err(serde::de::Error::custom($reason))
+            }
+        )+
+    };
+}
+
 /// Declares a view with its schema, and how it is made. A field is `name: Type = value`. The value is
 /// computed from what follows `from`: one value of the app, which becomes an `impl From`, or several
 /// parameters, which become a function `new`. Statements after `where` run first. Without `from`, the

@@ -5,7 +5,7 @@ use http::{
     members::present,
     unimplemented::{Unimplemented, refused},
 };
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -167,10 +167,8 @@ pub(crate) struct Update {
     status: Option<bool>,
 }
 
-fn refuse_status<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "is not changed here: send `PATCH /auth_configs/{nanoid}/DISABLED` or `ENABLED`",
-    ))
+refusals! {
+    refuse_status: "is not changed here: send `PATCH /auth_configs/{nanoid}/DISABLED` or `ENABLED`";
 }
 
 #[derive(Default, Deserialize, ToSchema)]

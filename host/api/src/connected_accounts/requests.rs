@@ -4,7 +4,7 @@ use app::{
     Time,
     accounts::{self, Filter, Status},
 };
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -171,10 +171,8 @@ pub(crate) struct Update {
     enabled: Option<bool>,
 }
 
-fn refuse_status<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "is not changed here: send `{\"enabled\": false}` or `true` to `PATCH /connected_accounts/{nanoid}/status`",
-    ))
+refusals! {
+    refuse_status: "is not changed here: send `{\"enabled\": false}` or `true` to `PATCH /connected_accounts/{nanoid}/status`";
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -2,7 +2,7 @@
 
 use app::agents::mcp_servers::{Changes, Filter, Order};
 use http::{Page, branding::Branding, page::MAX_LIMIT, query::number_or_null};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{Direction, OrderBy, texts};
@@ -152,22 +152,10 @@ impl From<Update> for Changes {
     }
 }
 
-fn refuse_toolkits<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "does not belong here: use POST /mcp/servers/custom, or name toolkits without accounts in `no_auth_apps`",
-    ))
-}
-
-fn refuse_tools<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "does not belong here: name the tools in `allowed_tools`",
-    ))
-}
-
-fn refuse_user<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "restricts no MCP server: name the user in its address, with `?user_id=`",
-    ))
+refusals! {
+    refuse_toolkits: "does not belong here: use POST /mcp/servers/custom, or name toolkits without accounts in `no_auth_apps`";
+    refuse_tools: "does not belong here: name the tools in `allowed_tools`";
+    refuse_user: "restricts no MCP server: name the user in its address, with `?user_id=`";
 }
 
 /// Users and accounts whose addresses are wanted.

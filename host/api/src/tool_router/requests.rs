@@ -8,10 +8,7 @@ use http::{
     members::present,
     unimplemented::{Unimplemented, ignored, refused},
 };
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IgnoredAny},
-};
+use serde::{Deserialize, de::IgnoredAny};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -150,20 +147,10 @@ session_body! {
     }
 }
 
-fn refuse_approval<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "belongs in `toolkits`, `tags` or `tools.TOOLKIT`; for all tools, set `experimental.permissions.default`",
-    ))
-}
-
-fn refuse_permissions<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom("belongs in `experimental.permissions`"))
-}
-
-fn refuse_config<'de, D: Deserializer<'de>>(_: D) -> Result<Option<bool>, D::Error> {
-    Err(de::Error::custom(
-        "is part of responses only: its properties, such as `toolkits`, belong at the top of the body",
-    ))
+refusals! {
+    refuse_approval: "belongs in `toolkits`, `tags` or `tools.TOOLKIT`; for all tools, set `experimental.permissions.default`";
+    refuse_permissions: "belongs in `experimental.permissions`";
+    refuse_config: "is part of responses only: its properties, such as `toolkits`, belong at the top of the body";
 }
 
 #[derive(Default, Deserialize, ToSchema)]
