@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::reply;
+use http::{members::present, reply};
 use http_body_util::BodyExt;
 use rmcp::model::{
     CallToolRequestParams, ErrorCode, GetPromptRequestParams, InitializeRequestParams,
@@ -224,11 +224,6 @@ struct Members<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Deserializes a property whose null differs from its absence.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 /// Checks that JSON is a message, and that its parameters are those of its method. `has_connections` is
 /// true for versions of the protocol in which a client connects.
 ///
@@ -236,7 +231,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 /// If it is not a message.
 pub(super) fn check(message: &str, has_connections: bool) -> Result<(), Refusal> {
     let invalid = |id, problem: &str| Err(Refusal::invalid(id, problem));
-    if !message.trim_ascii_start().starts_with('{') {
+    if !message.starts_with('{') {
         return invalid(None, "a message must be an object");
     }
     let members = serde_json::from_str::<Members<'_>>(message);
