@@ -52,13 +52,12 @@ fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .filter(|range| !range.trim().is_empty())
 }
 
-/// Returns true if a client accepts a media type. `including` are the ranges that include it, the most
-/// specific one first: of those that the header lists, it decides.
+/// Returns true if a client accepts a media type. `including` are the ranges that include it, in the order of
+/// their precedence: the first one that the header lists decides.
 fn is_accepted(headers: &HeaderMap, including: &[&str]) -> bool {
     let weighted = including.iter().find_map(|known| {
-        let mut same = ranges(headers).filter(|range| essence(range).eq_ignore_ascii_case(known));
-        let first = same.next()?;
-        Some(!has_no_weight(first) || same.any(|range| !has_no_weight(range)))
+        let same = ranges(headers).filter(|range| essence(range).eq_ignore_ascii_case(known));
+        same.map(|range| !has_no_weight(range)).reduce(|one, other| one || other)
     });
     weighted.unwrap_or(false)
 }
