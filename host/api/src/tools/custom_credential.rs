@@ -8,8 +8,6 @@ use utoipa::ToSchema;
 
 /// Maximum number of parameters, and of body members, of a credential.
 const MAX_CREDENTIAL_PARTS: usize = 20;
-/// Decimal digits that every floating-point number keeps.
-const MAX_FLOAT_DIGITS: usize = 15;
 /// Problem of a credential that authenticates nothing.
 const NOTHING_GIVEN: &str = "custom_auth_params: must have `parameters`, `body` or `base_url`; leave it out to use a connected account";
 
@@ -45,12 +43,12 @@ fn exact_text<'de, D: Deserializer<'de>>(value: D) -> Result<String, D::Error> {
     }
 }
 
-/// Returns true if a number surely has the digits that were written. A floating-point number keeps 15 of
-/// them, an integer of 64 bits all.
+/// Returns true if a number surely has the digits that were written. A floating-point number keeps
+/// [`f64::DIGITS`] of them, an integer of 64 bits all.
 fn has_all_digits(number: &Number) -> bool {
     let text = number.to_string();
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    !number.is_f64() || (digits <= MAX_FLOAT_DIGITS && !text.contains('e'))
+    !number.is_f64() || (digits <= f64::DIGITS as usize && !text.contains('e'))
 }
 
 /// Position of a parameter in a request to the provider.

@@ -100,16 +100,16 @@ view! {
     }
 }
 
-/// Largest number up to which 64 bits with a fraction hold every whole number.
-const MAX_EXACT_WHOLE: f64 = (1_u64 << 53) as f64;
+/// Largest number up to which an `f64` represents every integer.
+const MAX_EXACT_INTEGER: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// Writes a whole number as clients send it, without a fraction.
+/// Serializes an integer as clients send it, without a fraction.
 fn whole_without_fraction<S: Serializer>(
     number: &Option<f64>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     match *number {
-        Some(number) if number.fract() == 0.0 && number.abs() <= MAX_EXACT_WHOLE => {
+        Some(number) if number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER => {
             serializer.serialize_i64(number as i64)
         }
         number => number.serialize(serializer),
