@@ -51,11 +51,7 @@ pub(crate) async fn create(
     key: OrganizationKey,
     Json(body): Json<Create>,
 ) -> ApiResult<Created<CreatedView>> {
-    if body
-        .name
-        .as_ref()
-        .is_some_and(|name| name.trim().is_empty())
-    {
+    if body.name.as_deref().map(str::trim) == Some("") {
         return Err(errors::invalid("name: must not be empty: omit it, or send a name").into());
     }
     let project = body.project_id.as_deref().map(ProjectId::parse);
