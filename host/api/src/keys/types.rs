@@ -70,8 +70,8 @@ enum Access {
 }
 
 /// Builds the restrictions of a key. No permissions mean no restriction; an empty list means that
-/// nothing is allowed. An empty list of addresses is refused, because it could mean either. The names of
-/// the members in the request have a prefix.
+/// nothing is allowed. An empty list of addresses is refused, because it could mean either. `prefix`
+/// precedes the names of the fields in problems.
 pub(crate) fn restrictions(
     prefix: &str,
     permissions: Option<Vec<Permission>>,
@@ -79,21 +79,19 @@ pub(crate) fn restrictions(
 ) -> Result<KeyRestrictions, Error> {
     let given = permissions.as_deref().unwrap_or_default();
     let mut problems = Vec::new();
-    for (place, Permission { preset, .. }) in given.iter().enumerate() {
-        if given[..place].iter().any(|other| other.preset == *preset) {
+    for (index, Permission { preset, .. }) in given.iter().enumerate() {
+        if given[..index].iter().any(|other| other.preset == *preset) {
             let name = preset.into_str();
             problems.push(format!(
-                "{prefix}permissions[{place}]: `{name}` is there twice"
+                "{prefix}permissions[{index}]: `{name}` is there twice"
             ));
         }
     }
-    let member = format!("{prefix}allowed_ips");
+    let field = format!("{prefix}allowed_ips");
     if allowed_ips.as_ref().is_some_and(Vec::is_empty) {
-        problems.push(format!(
-            "{member}: is empty; leave it out for every address"
-        ));
+        problems.push(format!("{field}: is empty; leave it out for every address"));
     }
-    let addresses = Ranges::parse(&member, &allowed_ips.unwrap_or_default());
+    let addresses = Ranges::parse(&field, &allowed_ips.unwrap_or_default());
     let ((), addresses) = errors::both(
         errors::refuse_problems(problems, errors::invalid),
         addresses.map_err(errors::invalid),
