@@ -57,7 +57,8 @@ fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 fn is_accepted(headers: &HeaderMap, including: &[&str]) -> bool {
     let weighted = including.iter().find_map(|known| {
         let same = ranges(headers).filter(|range| essence(range).eq_ignore_ascii_case(known));
-        same.map(|range| !has_no_weight(range)).reduce(|one, other| one || other)
+        same.map(|range| !has_no_weight(range))
+            .reduce(|one, other| one || other)
     });
     weighted.unwrap_or(false)
 }
