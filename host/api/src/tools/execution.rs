@@ -270,6 +270,16 @@ mod tests {
     }
 
     #[test]
+    fn parameters_of_a_credential_are_limited() {
+        for (count, is_accepted) in [(20, true), (21, false)] {
+            let parameters = [r#"{"name":"k","in":"query","value":"v"}"#].repeat(count);
+            let parameters = parameters.join(",");
+            let body = format!(r#"{{"custom_auth_params":{{"parameters":[{parameters}]}}}}"#);
+            assert_eq!(read(&body).is_ok(), is_accepted, "{count}");
+        }
+    }
+
+    #[test]
     fn text_excludes_arguments() {
         assert!(matches!(
             read(r#"{"text":"do it","arguments":null}"#)
