@@ -71,16 +71,16 @@ pub async fn toolkits(
         .collect())
 }
 
-/// Finds a toolkit that a member of a call names.
+/// Finds a toolkit that a field of a call names.
 pub(super) fn named<'c>(
     catalog: &'c Snapshot,
-    member: &str,
+    field: &str,
     slug: &str,
 ) -> Result<&'c Arc<Toolkit>> {
     catalog.toolkit(slug.trim()).ok_or_else(|| {
         catalog.missing([slug], || {
             let suggested = format!("{}{}", shown_slug(slug), catalog.similar_toolkit(slug));
-            let line = format!("{member}: there is no {suggested}");
+            let line = format!("{field}: there is no {suggested}");
             errors::invalid_toolkit_slugs(suggested).with_contained_problems(vec![line])
         })
     })

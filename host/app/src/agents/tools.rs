@@ -12,8 +12,7 @@ pub fn preloaded(catalog: &Snapshot, config: &Config) -> Vec<ResolvedTool> {
         Some(Preload::All) => permitted(catalog, config).collect(),
         Some(Preload::Tools(slugs)) => slugs
             .iter()
-            .filter_map(|slug| catalog.find_tool(slug, LATEST))
-            .filter(|tool| scope::permits(config, tool))
+            .filter_map(|slug| permitted_tool(catalog, config, slug))
             .collect(),
     }
 }
@@ -25,15 +24,23 @@ pub fn preloaded_tool(catalog: &Snapshot, config: &Config, slug: &str) -> Option
         Preload::All => true,
         Preload::Tools(slugs) => slugs.iter().any(|listed| listed.eq_ignore_ascii_case(slug)),
     };
-    let tool = catalog.find_tool(slug, LATEST).filter(|_| is_listed)?;
-    scope::permits(config, &tool).then_some(tool)
+    permitted_tool(catalog, config, slug).filter(|_| is_listed)
 }
 
 /// Returns true if a session permits a tool, whether it lists the tool or not.
 #[must_use]
 pub fn is_permitted(catalog: &Snapshot, config: &Config, slug: &str) -> bool {
+    permitted_tool(catalog, config, slug).is_some()
+}
+
+/// Finds a tool that a session permits, in the latest version of its toolkit.
+pub(super) fn permitted_tool(
+    catalog: &Snapshot,
+    config: &Config,
+    slug: &str,
+) -> Option<ResolvedTool> {
     let found = catalog.find_tool(slug, LATEST);
-    found.is_some_and(|tool| scope::permits(config, &tool))
+    found.filter(|tool| scope::permits(config, tool))
 }
 
 /// Returns every tool that a session permits, in the latest version of its toolkit.

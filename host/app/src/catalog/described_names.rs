@@ -105,7 +105,7 @@ impl UnknownName {
     }
 }
 
-/// Returns the names of a JSON object that its schema does not describe. Malformed JSON has none.
+/// Returns the names of a JSON object that its schema does not describe. Malformed JSON yields no names.
 pub(crate) fn undescribed_names(schema: &Value, object: &[u8]) -> Vec<UnknownName> {
     let Some(described) = DescribedNames::of(schema) else {
         return Vec::new();

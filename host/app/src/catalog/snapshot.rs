@@ -102,8 +102,9 @@ impl Snapshot {
         let mut prefixes = name.rmatch_indices('_').map(|(end, _)| &name[..end]);
         let named = prefixes.find_map(|prefix| self.toolkits.get(prefix));
         let ending = format!("_{}", name.to_ascii_uppercase());
-        let complete = all.keys().filter(|known| known.ends_with(&ending)).min();
-        if let (None, Some(complete)) = (named, complete) {
+        if named.is_none()
+            && let Some(complete) = all.keys().filter(|known| known.ends_with(&ending)).min()
+        {
             return did_you_mean(&name, [complete]);
         }
         let toolkit = named.or_else(|| self.similar_first_word(&name));

@@ -55,7 +55,7 @@ pub struct ErrorInfo {
 pub struct Problems(Vec<String>);
 
 impl Problems {
-    /// Returns the first of as many problems, and a line with the number of the others.
+    /// Returns the first lines of `count` problems, and a line with the number of the others.
     fn cut(self, count: usize) -> Vec<String> {
         let Self(mut lines) = self;
         if count > MAX_LISTED_PROBLEMS {
@@ -126,7 +126,7 @@ impl Error {
         self.with_problems(lines)
     }
 
-    /// Names the member or parameter that the error is about. Its path goes before the message, which is
+    /// Names the field or parameter that the error is about. Its path goes before the message, which is
     /// the only problem.
     #[must_use]
     pub fn at(mut self, path: impl fmt::Display) -> Self {
@@ -135,7 +135,7 @@ impl Error {
         self.with_contained_problems(vec![line])
     }
 
-    /// Adds the problems of another error, which the request has, too.
+    /// Adds the problems of another error of the same request.
     #[must_use]
     pub(crate) fn and(mut self, other: Self) -> Self {
         let Details {

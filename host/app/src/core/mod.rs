@@ -28,7 +28,7 @@ pub(crate) const AUDIT_LOG_TARGET: &str = "toolhost::audit";
 /// Length in characters of the shortest secret of which responses show a part.
 pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 
-/// Text of [`shown_slug`] instead of one that is not shown.
+/// Replacement for text that [`shown_slug`] does not repeat.
 const NOT_A_SLUG: &str = "(not a slug of at most 80 letters, digits, `_` and `-`)";
 
 /// Returns a slug that a caller sent, for use in a message. Text that cannot be a slug is not repeated: it could

@@ -153,8 +153,7 @@ pub fn shortened(name: &str) -> &str {
     }
 }
 
-/// Returns the question whether one of the names that were sent was meant as a missing one; empty if none
-/// was.
+/// Returns the question whether one of the sent names was meant as a missing one; empty if none is similar.
 #[must_use]
 pub fn sent_instead<'a>(missing: &str, sent: impl IntoIterator<Item = &'a str>) -> String {
     let meant = sent

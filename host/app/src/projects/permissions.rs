@@ -136,13 +136,13 @@ impl KeyRestrictions {
 }
 
 impl Ranges {
-    /// Reads addresses and networks, which a request has in a member.
+    /// Reads the addresses and networks of a field of a request.
     ///
     /// # Errors
-    /// One line for each element that is neither.
-    pub fn parse(member: &str, given: &[String]) -> Result<Self, Vec<String>> {
+    /// One line for each element that is not an address or a network, or one for too many of them.
+    pub fn parse(field: &str, given: &[String]) -> Result<Self, Vec<String>> {
         if given.len() > MAX_RANGES {
-            return Err(vec![format!("{member}: at most {MAX_RANGES} addresses")]);
+            return Err(vec![format!("{field}: at most {MAX_RANGES} addresses")]);
         }
         let mut ranges = Vec::new();
         let mut problems = Vec::new();
@@ -150,9 +150,9 @@ impl Ranges {
             let address = text.trim().parse::<IpAddr>().map(IpNet::from);
             match address.or_else(|_| text.trim().parse()) {
                 Ok(range) => ranges.push(range),
-                Err(_) => problems.push(format!(
-                    "{member}[{index}]: is not an IP address or network"
-                )),
+                Err(_) => {
+                    problems.push(format!("{field}[{index}]: is not an IP address or network"))
+                }
             }
         }
         match &problems[..] {

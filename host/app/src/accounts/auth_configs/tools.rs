@@ -85,9 +85,9 @@ impl AuthConfig {
         let slugs = unknown.iter().map(|(_, slug)| slug.as_str());
         Err(catalog.missing(slugs, || {
             let named = unknown.iter().take(MAX_NAMED_TOOLS);
-            let problems = named.map(|(place, slug)| {
+            let problems = named.map(|(path, slug)| {
                 let (similar, slug) = (catalog.similar_tool(slug), shown_slug(slug));
-                format!("{place}: {slug} is not a tool of toolkit {toolkit}{similar}")
+                format!("{path}: {slug} is not a tool of toolkit {toolkit}{similar}")
             });
             errors::invalid(problems.collect::<Vec<_>>())
         }))

@@ -34,19 +34,21 @@ struct UnknownSlug {
     slug: String,
 }
 
-/// Returns the error for unknown slugs: one line for each, and a message with all. Both have the question
-/// after those with a similar one.
-fn unknown_slugs(
+/// Refuses unknown slugs, with one line for each and a message with all. Both suggest similar slugs.
+fn refuse_unknown(
     catalog: &Snapshot,
     unknown: &[UnknownSlug],
     similar: impl Fn(&str) -> String,
     create: impl FnOnce(String) -> Error,
-) -> Error {
+) -> Result<()> {
+    if unknown.is_empty() {
+        return Ok(());
+    }
     let slugs = unknown.iter().map(|one| one.slug.as_str());
-    catalog.missing(slugs, || {
+    Err(catalog.missing(slugs, || {
         let mut named = Vec::new();
         let mut lines = Vec::new();
-        // A toolkit is unknown in each part of its member of `tools`.
+        // Several maps of a configuration have the toolkits of `tools`.
         let mut paths = HashSet::new();
         for UnknownSlug { path, slug } in unknown.iter().filter(|one| paths.insert(&one.path)) {
             let shown = shown_slug(slug);
@@ -61,7 +63,7 @@ fn unknown_slugs(
             });
         }
         create(named.join(", ")).with_contained_problems(lines)
-    })
+    }))
 }
 
 /// Spells the slugs of tools as the catalog does, or as the configuration before. Tools of unknown toolkits
@@ -70,30 +72,25 @@ fn respell_tools(catalog: &Snapshot, config: &mut Config, before: &BTreeSet<&str
     let mut unknown = Vec::new();
     let spelled = |toolkit: Option<&str>, slug: &str| {
         let upper = slug.trim().to_ascii_uppercase();
-        match catalog.tool(slug.trim(), LATEST) {
-            Ok(found) if toolkit.is_none_or(|own| *own == *found.release.slug) => {
+        match catalog.find_tool(slug.trim(), LATEST) {
+            Some(found) if toolkit.is_none_or(|own| *own == *found.release.slug) => {
                 Some(found.tool.slug.to_string())
             }
-            Err(_) if before.contains(upper.as_str()) => Some(upper),
+            None if before.contains(upper.as_str()) => Some(upper),
             _ => None,
         }
     };
-    for (toolkit, filter) in &mut config.tools {
-        let (name, tools) = match filter {
-            ToolFilter::Enable(tools) => ("enable", tools),
-            ToolFilter::Disable(tools) => ("disable", tools),
-            ToolFilter::Tags(_) => continue,
-        };
+    let filters = config.tools.iter_mut();
+    let filtered = filters.filter_map(|(toolkit, filter)| match filter {
+        ToolFilter::Enable(tools) => Some((toolkit, "enable", tools)),
+        ToolFilter::Disable(tools) => Some((toolkit, "disable", tools)),
+        ToolFilter::Tags(_) => None,
+    });
+    let approvals = config.approval_tools.iter_mut();
+    let approved = approvals.map(|(toolkit, tools)| (toolkit, "require_approval", tools));
+    for (toolkit, name, tools) in filtered.chain(approved) {
         if catalog.toolkit(toolkit).is_some() {
             let path = format!("tools.{toolkit}.{name}");
-            respell(&path, tools, &mut unknown, |slug| {
-                spelled(Some(toolkit), slug)
-            });
-        }
-    }
-    for (toolkit, tools) in &mut config.approval_tools {
-        if catalog.toolkit(toolkit).is_some() {
-            let path = format!("tools.{toolkit}.require_approval");
             respell(&path, tools, &mut unknown, |slug| {
                 spelled(Some(toolkit), slug)
             });
@@ -110,26 +107,21 @@ fn respell_tools(catalog: &Snapshot, config: &mut Config, before: &BTreeSet<&str
     let permissions = respell_permissions(config, &mut unknown, |slug| {
         let toolkit = catalog
             .toolkit(slug.trim())
-            .filter(|_| catalog.tool(slug.trim(), LATEST).is_err());
+            .filter(|_| catalog.find_tool(slug.trim(), LATEST).is_none());
         toolkit.map_or_else(
             || spelled(None, slug),
             |toolkit| Some(toolkit.slug.to_string()),
         )
     });
-    let tools = match &unknown[..] {
-        [] => Ok(()),
-        unknown => Err(unknown_slugs(
-            catalog,
-            unknown,
-            |slug| match catalog.find_tool(slug.trim(), LATEST) {
-                Some(other) => {
-                    format!(" in this toolkit, but in toolkit {}", other.release.slug)
-                }
-                None => catalog.similar_tool(slug),
-            },
-            errors::invalid_tool_slugs,
-        )),
-    };
+    let tools = refuse_unknown(
+        catalog,
+        &unknown,
+        |slug| match catalog.find_tool(slug.trim(), LATEST) {
+            Some(other) => format!(" in this toolkit, but in toolkit {}", other.release.slug),
+            None => catalog.similar_tool(slug),
+        },
+        errors::invalid_tool_slugs,
+    );
     errors::both(tools, permissions).map(drop)
 }
 
@@ -197,15 +189,12 @@ fn respell_toolkits(catalog: &Snapshot, config: &mut Config) -> Result<()> {
             spelled,
         ),
     ];
-    let toolkits = match &unknown[..] {
-        [] => Ok(()),
-        unknown => Err(unknown_slugs(
-            catalog,
-            unknown,
-            |slug| catalog.similar_toolkit(slug),
-            errors::invalid_toolkit_slugs,
-        )),
-    };
+    let toolkits = refuse_unknown(
+        catalog,
+        &unknown,
+        |slug| catalog.similar_toolkit(slug),
+        errors::invalid_toolkit_slugs,
+    );
     // One of the two would be ignored, which could permit more than was meant.
     let repeated = errors::refuse_problems(repeated.concat(), errors::session_invalid);
     errors::both(toolkits, repeated).map(drop)

@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{MetaResult, MetaTool, parse};
 use crate::{
     App, Result,
-    agents::{SessionCaller, errors, resolve, scope},
+    agents::{SessionCaller, errors, scope, tools::permitted_tool},
     catalog::ResolvedTool,
     core::shown_slug,
 };
@@ -57,15 +57,16 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         let problem = format!("tool_slugs: at most {MAX_SLUGS} slugs");
         return Err(errors::arguments_invalid(tool, problem));
     }
+    let catalog = app.catalog.snapshot();
     let mut schemas = BTreeMap::new();
     let mut not_found: Vec<String> = Vec::new();
     for slug in &request.tool_slugs {
-        match resolve(app, caller, slug.trim()) {
-            Ok(found) => {
+        match permitted_tool(&catalog, caller.config(), slug.trim()) {
+            Some(found) => {
                 let slug = found.tool.slug.to_string();
                 schemas.insert(slug, ToolSchemas::new(&found, &request.include)?);
             }
-            Err(_) => not_found.push(slug.chars().take(MAX_SEARCHED_CHARS).collect()),
+            None => not_found.push(slug.chars().take(MAX_SEARCHED_CHARS).collect()),
         }
     }
     let mut data = json!({ "success": not_found.is_empty(), "tool_schemas": schemas });

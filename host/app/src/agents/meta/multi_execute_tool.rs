@@ -54,7 +54,7 @@ struct Arguments<'a> {
     session_id: Option<String>,
 }
 
-/// One call. A misspelled member is refused.
+/// One call. A misspelled field is refused.
 struct CallArguments<'a> {
     tool_slug: String,
     arguments: &'a RawValue,
@@ -88,7 +88,7 @@ impl<'de> Visitor<'de> for CallVisitor {
                 "tool_slug" => tool_slug = Some(members.next_value()?),
                 "arguments" => arguments = Some(members.next_value()?),
                 "account" => account = members.next_value_seed(AccountName)?,
-                unknown => members.next_value_seed(UnknownMember(unknown))?,
+                unknown => members.next_value_seed(UnknownField(unknown))?,
             }
         }
         Ok(CallArguments {
@@ -99,10 +99,10 @@ impl<'de> Visitor<'de> for CallVisitor {
     }
 }
 
-/// A member that a call does not have. It is ignored unless it is misspelled.
-struct UnknownMember<'a>(&'a str);
+/// A field that a call does not have. It is ignored unless it is misspelled.
+struct UnknownField<'a>(&'a str);
 
-impl<'de> DeserializeSeed<'de> for UnknownMember<'_> {
+impl<'de> DeserializeSeed<'de> for UnknownField<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> std::result::Result<(), D::Error> {

@@ -96,7 +96,7 @@ impl<T> Sealed<T> {
     }
 
     /// Writes the same text as [`Serialize`], without looking for characters to escape. Only for
-    /// values that this process has just sealed, because their text has none.
+    /// values that this process has just sealed, because their text contains no such characters.
     pub(crate) fn serialize_unescaped<S: Serializer>(
         &self,
         serializer: S,

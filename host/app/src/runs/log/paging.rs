@@ -19,8 +19,8 @@ impl<'a> Page<&'a str> {
             let mut values = Vec::new();
             for one in entries.iter().filter_map(|entry| value(entry)) {
                 // Most lists have few values, so this compares and allocates less than sorting all.
-                if let Err(place) = values.binary_search(&one) {
-                    values.insert(place, one);
+                if let Err(position) = values.binary_search(&one) {
+                    values.insert(position, one);
                 }
             }
             values
