@@ -167,6 +167,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::keys::MAX_IDLE_KEYS;
+
+    #[test]
+    fn idle_keys_are_forgotten() {
+        let capacity = ByteCapacity::new(Shares::new(100, 10, 10));
+        let held = capacity.reserve(&0);
+        (1..=2 * MAX_IDLE_KEYS as u32).for_each(|key| drop(capacity.reserve(&key)));
+        assert!(capacity.0.inner.lock().keys.len() <= MAX_IDLE_KEYS + 1);
+        held.try_grow(10).unwrap();
+        assert_eq!(capacity.reserve(&0).refusal(1), Some(Busy::Own));
+    }
 
     #[test]
     fn bytes_are_counted_and_released() {

@@ -21,7 +21,7 @@ use axum::{
     http::{HeaderMap, request::Parts},
 };
 
-use self::secrets::{ORGANIZATION_KEYS, PROJECT_KEYS, USER_KEYS, Wanted, given};
+use self::secrets::{AcceptedKeys, ORGANIZATION_KEYS, PROJECT_KEYS, USER_KEYS, given};
 use crate::{ApiError, ApiResult, Server, errors, operation::Permission};
 
 pub use self::{
@@ -156,7 +156,7 @@ impl FromRequestParts<Arc<Server>> for UserKey {
 }
 
 /// Refuses a key of another kind than the header that has it.
-fn other_kind(wanted: &Wanted, holder: &Holder) -> Error {
+fn other_kind(wanted: &AcceptedKeys, holder: &Holder) -> Error {
     let given = format!("{} key", holder.kind().name());
     errors::key_of_other_kind(wanted.text, &given)
 }

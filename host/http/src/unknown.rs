@@ -32,11 +32,12 @@ pub struct Warnings {
     unnamed: usize,
 }
 
-/// An unknown query parameter or property of a body.
+/// Warning about a name in a request: a query parameter, a property of a body, an argument, or a slug in a
+/// filter.
 #[derive(Debug, Clone)]
 pub(crate) struct Warning {
     text: String,
-    /// The nearest known name as the end of the text; empty if no known name is similar.
+    /// End of the text with the nearest known name; empty if no known name is similar.
     suggestion: String,
     /// True if the name is similar to a permitted one, or to a restriction of sessions.
     pub(super) may_restrict: bool,
@@ -125,8 +126,8 @@ pub(super) fn parameter_warning(name: &str, known: &[String]) -> Warning {
     warning("query parameter", "", name, known.iter())
 }
 
-/// Returns the warning about a slug in a filter that the catalog does not have. `similar` is the question
-/// whether another was meant.
+/// Returns the warning about a slug in a filter that the catalog does not have. `similar` is the text that
+/// suggests another slug; empty if no slug is similar.
 pub(super) fn slug_warning(parameter: &str, slug: &str, similar: &str) -> Warning {
     Warning {
         text: format!("{parameter}: {slug} does not exist"),

@@ -451,9 +451,12 @@ async fn refused_request_keeps_or_ends_its_connection() {
     let answers = to_the_end(kept).await;
     assert!(answers.starts_with("HTTP/1.1 404"), "{answers}");
     assert!(answers.contains("HTTP/1.1 200"), "{answers}");
-    let ended = to_the_end(sent_from(host, 1, &head(1 << 20)).await).await;
-    assert!(ended.starts_with("HTTP/1.1 404"), "{ended}");
-    assert!(ended.contains("connection: close"), "{ended}");
+    let withheld = head(2).replace("host: x", "host: x\r\nexpect: 100-continue");
+    for request in [head(1 << 20), head(2), withheld] {
+        let ended = to_the_end(sent_from(host, 1, &request).await).await;
+        assert!(ended.starts_with("HTTP/1.1 404"), "{ended}");
+        assert!(ended.contains("connection: close"), "{ended}");
+    }
 }
 
 /// Sends a GET from the address `127.0.0.{last}` and returns the response.

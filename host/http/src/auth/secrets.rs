@@ -6,7 +6,7 @@ use app::{
     Error,
     projects::{self, Holder, KeyKind},
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, header};
 
 use super::{ORGANIZATION_KEY_HEADER, PROJECT_KEY_HEADER, USER_KEY_HEADER};
 use crate::{ApiError, ApiResult, CURRENT_REQUEST, Server, errors, limiter::SecretKind, permits};
@@ -24,30 +24,30 @@ static KEY_HEADERS: [(HeaderName, KeyKind); 3] = [
     (HeaderName::from_static(USER_KEY_HEADER), KeyKind::User),
 ];
 
-/// The keys that an operation takes.
-pub(super) struct Wanted {
+/// Kinds of keys that an operation takes.
+pub(super) struct AcceptedKeys {
     /// The keys with their headers, for messages.
     pub(super) text: &'static str,
     headers: &'static [&'static str],
 }
 
 /// Keys to a project.
-pub(super) const PROJECT_KEYS: Wanted = Wanted {
+pub(super) const PROJECT_KEYS: AcceptedKeys = AcceptedKeys {
     text: "a project key as `x-api-key` or a user key as `x-user-api-key`",
     headers: &[PROJECT_KEY_HEADER, USER_KEY_HEADER],
 };
 /// Keys of the organization.
-pub(super) const ORGANIZATION_KEYS: Wanted = Wanted {
+pub(super) const ORGANIZATION_KEYS: AcceptedKeys = AcceptedKeys {
     text: "an organization key as `x-org-api-key`",
     headers: &[ORGANIZATION_KEY_HEADER],
 };
 /// Keys of users.
-pub(super) const USER_KEYS: Wanted = Wanted {
+pub(super) const USER_KEYS: AcceptedKeys = AcceptedKeys {
     text: "a user key as `x-user-api-key`",
     headers: &[USER_KEY_HEADER],
 };
 /// Keys of all kinds.
-const ANY_KEYS: Wanted = Wanted {
+const ANY_KEYS: AcceptedKeys = AcceptedKeys {
     text: "a key",
     headers: &[PROJECT_KEY_HEADER, ORGANIZATION_KEY_HEADER, USER_KEY_HEADER],
 };
@@ -59,7 +59,7 @@ pub fn has_key(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
-pub(super) fn given<'a>(headers: &'a HeaderMap, wanted: &Wanted) -> ApiResult<&'a str> {
+pub(super) fn given<'a>(headers: &'a HeaderMap, wanted: &AcceptedKeys) -> ApiResult<&'a str> {
     let mut found = None;
     for (sent, value) in headers {
         let of_key = KEY_HEADERS.iter().find(|(header, _)| header == sent);
@@ -75,21 +75,17 @@ pub(super) fn given<'a>(headers: &'a HeaderMap, wanted: &Wanted) -> ApiResult<&'
             None => errors::key_missing(wanted.text).into(),
         }),
         Some((header, kind, value)) if !wanted.headers.contains(&header) => {
-            let kind = kind_of(value).unwrap_or(kind);
-            Err(misplaced(kind, header, wanted).into())
+            let sent = value.to_str().ok().and_then(KeyKind::of_secret);
+            Err(misplaced(sent.unwrap_or(kind), header, wanted).into())
         }
         Some((_, _, value)) => Ok(value.to_str().unwrap_or_default()),
     }
 }
 
 /// Returns the error for a key in a header in which the operation does not take it.
-fn misplaced(kind: KeyKind, header: &str, wanted: &Wanted) -> Error {
+fn misplaced(kind: KeyKind, header: &str, wanted: &AcceptedKeys) -> Error {
     let given = format!("{} key as `{header}`", kind.name());
     errors::key_of_other_kind(wanted.text, &given)
-}
-
-fn kind_of(key: &HeaderValue) -> Option<KeyKind> {
-    KeyKind::of_secret(key.to_str().ok()?)
 }
 
 /// Returns the kind of a key that is sent as a bearer token.
@@ -159,6 +155,8 @@ pub async fn verify_secret<T>(
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn ask(pairs: &[(&'static str, &'static str)]) -> Result<String, Error> {

@@ -45,8 +45,8 @@ struct KeptBody {
     unread: Unread,
 }
 
-/// Returns the request with a body whose remainder is kept. It has none if it is empty, or if the
-/// connection ends after the request anyway.
+/// Returns the request with a body whose remainder is kept, and the remainder: `None` if the body is empty,
+/// or if the connection ends after the request anyway.
 pub(super) fn keep_remainder(request: Request<Incoming>) -> (Request<Body>, Option<Remainder>) {
     let is_last = request.version() != Version::HTTP_11 || asks_to_close(request.headers());
     if is_last || request.body().is_end_stream() {
@@ -80,7 +80,7 @@ pub(super) async fn settle<B>(
     let Some(remainder) = remainder else {
         return response;
     };
-    let unread = remainder.unread.lock().take();
+    let unread = Arc::into_inner(remainder.unread).and_then(Mutex::into_inner);
     if let Some(body) = unread
         && (remainder.is_withheld || !Box::pin(discard(body)).await)
     {
@@ -141,7 +141,8 @@ impl HttpBody for KeptBody {
 
 impl Drop for KeptBody {
     fn drop(&mut self) {
-        let body = self.body.take().filter(|body| !body.is_end_stream());
-        *self.unread.lock() = body;
+        if !self.is_end_stream() {
+            *self.unread.lock() = self.body.take();
+        }
     }
 }

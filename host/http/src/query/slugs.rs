@@ -12,7 +12,7 @@ const TOOLKIT_PARAMETERS: [&str; 3] = ["toolkit_slug", "toolkit_slugs", "toolkit
 const TOOL_PARAMETERS: [&str; 2] = ["tool_slug", "tool_slugs"];
 
 /// Returns the warnings about the slugs of toolkits and tools in a query that the catalog does not have.
-/// None is returned while the start of the server is still publishing toolkits.
+/// Empty while a server that starts is still publishing toolkits.
 pub(crate) fn unknown_slugs(query: &str, catalog: &Snapshot) -> Warnings {
     let mut warnings = Warnings::default();
     if catalog.publication_progress().is_some() {
