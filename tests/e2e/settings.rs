@@ -156,8 +156,9 @@ fn setting_error_names_source_and_range() {
 
 #[test]
 fn removed_setting_is_warned_of() {
-    let setup = Setup::embedded().with("limits.body_kib", "9");
-    let setup = setup.with("log", "off");
+    let setup = Setup::embedded()
+        .with("limits.body_kib", "9")
+        .with("log", "off");
     let printed = setup.command(&["config"]);
     let warning = "setting `limits.body_kib` was removed in this version and has no effect; it is now fixed at 1 MiB";
     assert!(printed.stderr.contains(warning), "{printed:?}");

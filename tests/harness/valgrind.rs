@@ -36,11 +36,8 @@ pub struct CountedHost {
 pub fn obstacle() -> Option<&'static str> {
     let mut valgrind = Command::new("valgrind");
     valgrind.arg("--version").stdout(Stdio::null());
-    if !valgrind.status().is_ok_and(|status| status.success()) {
-        Some("valgrind is missing: `tests/setup` installs it")
-    } else {
-        None
-    }
+    let is_installed = valgrind.status().is_ok_and(|status| status.success());
+    (!is_installed).then_some("valgrind is missing: `tests/setup` installs it")
 }
 
 impl CountedHost {

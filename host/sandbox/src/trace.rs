@@ -16,7 +16,9 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 /// Log and requests of one call.
 pub(crate) struct Trace {
     started: Instant,
+    /// Maximum number of log lines.
     max_lines: u32,
+    /// Maximum size of the log lines together, in bytes.
     max_bytes: u64,
     recorded: Mutex<Recorded>,
 }

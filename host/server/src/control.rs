@@ -196,15 +196,15 @@ pub(crate) async fn api_keys(app: &App) -> std::result::Result<Vec<OwnedKey>, ap
     let Some(organization) = projects::organization(app).await? else {
         return Ok(keys);
     };
-    let owner = ("organization", &*organization.body.name, &*organization.id);
-    keys.extend(owned_keys(app, owner).await?);
+    let name = &organization.body.name;
+    keys.extend(owned_keys(app, "organization", name, &organization.id).await?);
     let id = OrganizationId::parse(&organization.id)?;
     let mut window = Window::first(LISTED_PROJECTS);
     loop {
         let found = projects::list(app, &id, window.clone()).await?;
         for project in &found.items {
-            let owner = ("project", &*project.stored.name, project.id.as_str());
-            keys.extend(owned_keys(app, owner).await?);
+            let name = &project.stored.name;
+            keys.extend(owned_keys(app, "project", name, project.id.as_str()).await?);
         }
         let Some(last) = found.next else {
             return Ok(keys);
@@ -213,10 +213,12 @@ pub(crate) async fn api_keys(app: &App) -> std::result::Result<Vec<OwnedKey>, ap
     }
 }
 
-/// Returns the keys of an owner, who has a kind, a name and an id.
+/// Returns the keys of the owner with an id.
 async fn owned_keys(
     app: &App,
-    (kind, owner_name, owner): (&str, &str, &str),
+    kind: &str,
+    owner_name: &str,
+    owner: &str,
 ) -> std::result::Result<Vec<OwnedKey>, app::Error> {
     let shown = projects::show_keys(app, owner).await?.into_iter();
     let owned = shown.map(|key| OwnedKey {

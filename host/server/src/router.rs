@@ -67,16 +67,14 @@ fn mcp_endpoints(routes: Routes, state: Arc<mcp::State>) -> Routes {
         ignores_idempotency_key: true,
         ..Operation::default()
     };
-    let with_state = |handler: MethodRouter<Arc<Server>>| handler.layer(Extension(state.clone()));
-    let server = || {
-        let handler = post(mcp::server).get(mcp::server).delete(mcp::server);
-        with_state(handler.fallback(mcp::wrong_method))
+    let endpoint = |handler: MethodRouter<Arc<Server>>| {
+        handler
+            .fallback(mcp::wrong_method)
+            .layer(Extension(state.clone()))
     };
+    let server = || endpoint(post(mcp::server).get(mcp::server).delete(mcp::server));
     let of_server = tool_call(mcp::SERVER_PERMISSION);
-    let session = || {
-        let handler = post(mcp::session).get(mcp::session).delete(mcp::session);
-        with_state(handler.fallback(mcp::wrong_method))
-    };
+    let session = || endpoint(post(mcp::session).get(mcp::session).delete(mcp::session));
     let of_session = tool_call(mcp::SESSION_PERMISSION);
     routes
         // Clients that write an address anew may end its path with a slash.

@@ -2,9 +2,10 @@
 
 use std::io::{IsTerminal, Write};
 
-/// Standard output.
+/// Output of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
+    /// True if standard output is colored.
     color: bool,
 }
 

@@ -2,13 +2,15 @@
 //!
 //! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
 //! `net.allow`, lists are comma-separated), else from the file (the one that `--config` names, or
-//! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so
-//! that a typing mistake does not pass as a setting; a removed one (`removed.rs`) is a warning. This module is the only one that reads the environment,
-//! except for variables that replace arguments of commands.
+//! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an
+//! error, so that a typing mistake does not pass as a setting; a removed one (`removed.rs`) is a
+//! warning. This module is the only one that reads the environment, except for variables that replace
+//! arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
-//! `load.rs` reads the values, `types.rs` as the types of their settings, `sources.rs` remembers the origin of each, and `print.rs` formats
-//! help, tables and TOML from the descriptions.
+//! `load.rs` reads the values, which `types.rs` converts to the types of their settings. `sources.rs`
+//! records the origin of each value, `problems.rs` collects those that are not valid, and `print.rs`
+//! formats help, tables and TOML from the descriptions.
 
 mod connections;
 mod events;
@@ -25,6 +27,7 @@ mod metrics;
 mod net;
 mod oauth_apps;
 mod print;
+mod problems;
 mod publish;
 mod removed;
 mod s3;
@@ -81,12 +84,12 @@ use self::{
     metrics::Metrics,
     net::Net,
     oauth_apps::OauthApp,
+    problems::Problems,
     publish::Publish,
     s3::S3,
     sessions::Sessions,
     setting::{Group, settings},
     sink::Sink,
-    sources::Problems,
     telemetry::Telemetry,
     triggers::Triggers,
     values::Secret,

@@ -8,8 +8,8 @@ use url::Url;
 
 use super::{
     Config, Sandbox,
+    problems::Problems,
     setting::settings,
-    sources::Problems,
     values::{List, Secret},
 };
 

@@ -11,8 +11,10 @@ use anyhow::{Context, Result};
 use config::{ConfigError, Environment, File, FileFormat, Source as _};
 
 use super::{
-    Config, Flags, Setting, all, s3,
-    sources::{Problems, SettingsFile, Sources},
+    Config, Flags, Setting, all,
+    problems::Problems,
+    s3,
+    sources::{SettingsFile, Sources},
     types, value_at,
 };
 

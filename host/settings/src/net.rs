@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use net::ipnet::IpNet;
 
-use super::{Config, setting::settings, sources::Problems, values::List};
+use super::{Config, problems::Problems, setting::settings, values::List};
 
 settings! {
     /// Outgoing requests, and the proxies in front of the server.

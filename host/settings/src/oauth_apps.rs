@@ -4,8 +4,8 @@ use app::accounts::oauth_apps::NewOauthApp;
 
 use super::{
     Config,
+    problems::Problems,
     setting::settings,
-    sources::Problems,
     values::{List, Secret},
 };
 

@@ -5,7 +5,7 @@ use app::core::trace::Settings as TraceSettings;
 use net::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::{Config, setting::settings, sources::Problems, values::Secret};
+use super::{Config, problems::Problems, setting::settings, values::Secret};
 
 /// The operator's collector.
 pub struct Collector {

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{
     Config, Setting,
-    sources::{Problem, Problems, matches},
+    problems::{Problem, Problems},
+    sources::matches,
     values::has_credentials,
 };
 
