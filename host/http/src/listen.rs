@@ -30,6 +30,7 @@ use tokio::{
     time::timeout,
 };
 
+pub use self::unread::{DISCARD_TIMEOUT, MAX_DISCARDED_BYTES};
 use self::{
     paced::Paced,
     requests::{CountedBody, RequestCounts},

@@ -24,9 +24,9 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 
 /// Maximum bytes of a body that are read only to keep the connection.
-const MAX_DISCARDED_BYTES: usize = 64 << 10;
+pub const MAX_DISCARDED_BYTES: usize = 64 << 10;
 /// Time in which the rest of a body has to arrive.
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+pub const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The body of a request, after it was dropped before its end.
 type Unread = Arc<Mutex<Option<Incoming>>>;
