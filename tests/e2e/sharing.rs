@@ -193,7 +193,7 @@ async fn sharing_settings_can_be_patched_and_reset() {
     let id = made["id"].as_str().unwrap();
     for (change, shown) in [
         (
-            json!({ "allowed_user_ids": ["bob"] }),
+            json!({ "allowed_user_ids": [" bob "] }),
             json!([false, ["bob"], []]),
         ),
         (

@@ -159,15 +159,7 @@ proptest! {
 
 async fn small(place: &Place) -> Store {
     let store = place.store("small");
-    let row = Row {
-        id: "one".into(),
-        project: "p".into(),
-        revision: 1,
-        created_at: Time(1),
-        updated_at: Time(1),
-        deleted_at: None,
-        body: br#"{"a":1}"#.as_slice().into(),
-    };
+    let row = Row::inserted("p", "one", Time(1), r#"{"a":1}"#.into());
     store
         .commit(Batch::at(Time(1)).restore(COLLECTIONS[1], row))
         .await
@@ -189,15 +181,7 @@ async fn export_keeps_session_blobs_until_its_end() {
         "session": "s", "place": "s/a", "path": "a", "blob": key, "media_type": "text/plain",
         "size": 9_000, "modified_at": 1, "expires_at": null,
     });
-    let row = Row {
-        id: "sfile_1".into(),
-        project: "p".into(),
-        revision: 1,
-        created_at: Time(1),
-        updated_at: Time(1),
-        deleted_at: None,
-        body: serde_json::to_vec(&file).unwrap().into(),
-    };
+    let row = Row::inserted("p", "sfile_1", Time(1), file.to_string().into());
     let mut known = COLLECTIONS.iter();
     let files = known.find(|known| known.name == "session_files").unwrap();
     let batch = Batch::at(Time(1)).restore(files, row);

@@ -227,27 +227,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), COLLECTIONS).unwrap();
         let account = |id: &str, connected: &str| {
-            Record {
-            id: id.to_owned(),
-            project: "p".to_owned(),
-            revision: 1,
-            created_at: Time(1),
-            updated_at: Time(1),
-            deleted_at: None,
-            body: format!(
+            let body = format!(
                 r#"{{"user_id":"u","toolkit":"t","auth_config":"{}","scheme":"OAUTH2","status":"INITIATED",
                 "uuid":"{}","changed_at":1,"waits_until":10{connected}}}"#,
                 ids::AuthConfigId::random(),
                 uuid::Uuid::new_v4(),
-            )
-            .into(),
-        }
+            );
+            Record::inserted("p", id, Time(1), body.into())
         };
         let never = r#","was_connected":false"#;
-        let credential = Record {
-            body: r#"{"values":""}"#.into(),
-            ..account("never", never)
-        };
+        let credential = Record::inserted("p", "never", Time(1), r#"{"values":""}"#.into());
         let batch = Batch::at(Time(1))
             .restore(&account::COLLECTION, account("never", never))
             .restore(

@@ -196,6 +196,21 @@ impl Tool {
 }
 
 #[cfg(test)]
+impl Release {
+    /// Creates version 20260101_00 of toolkit `acme`, which has no tools.
+    pub(crate) fn for_test(egress: &Value) -> Self {
+        let text = json!({
+            "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d",
+            "version": "20260101_00", "egress": egress, "tools": [],
+        })
+        .to_string();
+        let manifest = serde_json::from_str(&text).unwrap();
+        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
+        Self::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -367,7 +367,6 @@ fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::LATEST;
 
     #[test]
     fn every_word_must_match_and_slugs_rank_first() {
@@ -377,15 +376,5 @@ mod tests {
         assert!(ask("READ page") > ask("fetches"));
         assert_eq!(ask("read nothing"), None);
         assert_eq!(ask("%"), None);
-    }
-
-    #[test]
-    fn unnamed_toolkits_use_the_common_version() {
-        let versions = VersionSelector {
-            by_toolkit: HashMap::from([("a".into(), "20260101_00".into())]),
-            ..VersionSelector::all(LATEST)
-        };
-        assert_eq!(versions.for_toolkit("a"), "20260101_00");
-        assert_eq!(versions.for_toolkit("b"), LATEST);
     }
 }

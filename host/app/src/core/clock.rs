@@ -103,12 +103,4 @@ mod tests {
         assert_eq!(parse_iso("2026-01-01T01:00:00.007+01:00"), time);
         assert_eq!(parse_iso("yesterday"), None);
     }
-
-    #[test]
-    fn a_standing_clock_moves_only_when_told() {
-        let clock = Clock::standing_at(Time(10));
-        assert_eq!(clock.now().0, 10);
-        clock.clone().advance(Duration::from_secs(2));
-        assert_eq!(clock.now().0, 2_010);
-    }
 }

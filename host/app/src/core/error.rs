@@ -275,7 +275,6 @@ macro_rules! error_table {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_LISTED_PROBLEMS;
     use crate::core::errors;
 
     #[test]
@@ -286,17 +285,6 @@ mod tests {
             "the request is invalid: a: is required (and 1 more)"
         );
         assert_eq!(error.problems().len(), 2);
-    }
-
-    #[test]
-    fn cut_list_counts_the_other_problems() {
-        let lines: Vec<_> = (0..25)
-            .map(|number| format!("{number}: is wrong"))
-            .collect();
-        let error = errors::invalid(lines);
-        assert_eq!(error.problems().len(), MAX_LISTED_PROBLEMS + 1);
-        assert_eq!(error.problems()[20], "and at least 5 more");
-        assert!(error.to_string().ends_with("(and 24 more)"), "{error}");
     }
 
     #[test]

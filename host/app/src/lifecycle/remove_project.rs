@@ -193,14 +193,12 @@ mod tests {
             .iter()
             .flat_map(|of| [(of, &gone), (of, &other)])
         {
-            let record = |id: &str, deleted_at| Record {
-                id: format!("{id} of {project}"),
-                project: project.to_string(),
-                revision: 1,
-                created_at: Time(1),
-                updated_at: Time(1),
-                deleted_at,
-                body: "{}".into(),
+            let record = |id: &str, deleted_at| {
+                let id = format!("{id} of {project}");
+                Record {
+                    deleted_at,
+                    ..Record::inserted(project.as_str(), &id, Time(1), "{}".into())
+                }
             };
             let batch = Batch::at(Time(1)).restore(collection, record("live", None));
             let batch = batch.restore(collection, record("hidden", Some(Time(1))));

@@ -114,13 +114,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), COLLECTIONS).unwrap();
         let record = |id: &str, deleted_at: Option<i64>, body: &'static str| Record {
-            id: id.to_owned(),
-            project: "p".to_owned(),
-            revision: 1,
-            created_at: Time(1),
             updated_at: Time(deleted_at.unwrap_or(1)),
             deleted_at: deleted_at.map(Time),
-            body: body.into(),
+            ..Record::inserted("p", id, Time(1), body.into())
         };
         let batch = Batch::at(Time(9))
             .restore(&accounts::COLLECTION, record("live", None, "{}"))

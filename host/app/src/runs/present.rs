@@ -219,24 +219,6 @@ mod tests {
     }
 
     #[test]
-    fn failure_has_kind_message_and_provider_details() {
-        let failure = Failure {
-            cause: Cause::Tool,
-            kind: "rate_limited".into(),
-            message: "slow down".into(),
-            retry_after: Some(std::time::Duration::from_secs(2)),
-            upstream_status: Some(429),
-            details: Some(Bytes::from_static(b"{\"x\":1}")),
-        };
-        let result = Presented::failure(&failure.kind, &failure.message, Some(&failure));
-        assert_eq!(result.error.as_deref(), Some("rate_limited: slow down"));
-        assert_eq!(
-            result.data,
-            r#"{"kind":"rate_limited","message":"slow down","upstream_status":429,"retry_after_ms":2000,"details":{"x":1}}"#
-        );
-    }
-
-    #[test]
     fn details_that_are_not_json_are_left_out() {
         let failure = Failure {
             cause: Cause::Tool,

@@ -202,22 +202,14 @@ fn refusal_error(refusal: Refusal, release: &Release) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use store::Time;
-
     use super::*;
-    use crate::catalog::SchemaFile;
 
     /// Tests the refusal directly, because no client request can make the host panic. The tests of
     /// the sandbox check that the refusal follows the third panic, and other tests check how errors
     /// of the table are sent.
     #[test]
     fn quarantined_component_is_refused() {
-        let manifest = serde_json::json!({ "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [], });
-        let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
-        let manifest = manifest.to_string();
-        let manifest = serde_json::from_str(&manifest).unwrap();
-        let release =
-            Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap();
+        let release = Release::for_test(&serde_json::json!([]));
         let error = refusal_error(Refusal::Quarantined, &release);
         assert!(error.is(&errors::QUARANTINED), "{error}");
         assert!(

@@ -55,19 +55,6 @@ fn masking_counts_characters_not_bytes() {
 }
 
 #[test]
-fn general_key_name_becomes_the_field_name() {
-    let complete = complete(
-        &scheme(),
-        values(json!({"generic_api_key": "k", "region": "eu", "team": "t"})),
-    )
-    .unwrap();
-    assert_eq!(
-        Value::Object(complete),
-        json!({"region": "eu", "team": "t", "key": "k"})
-    );
-}
-
-#[test]
 fn values_that_are_wrong_or_unsendable_are_refused() {
     let line_break = "key: contains a line break";
     for (given, problem) in [

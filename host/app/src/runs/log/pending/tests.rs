@@ -1,11 +1,10 @@
 //! Tests of `pending`.
 
-use sandbox::{Digest, Level};
+use sandbox::Level;
 use tokio::sync::Semaphore;
 
 use super::*;
 use crate::{
-    catalog::SchemaFile,
     core::ids::{OrganizationId, ProjectId, Sequence},
     projects::{Config, Project, StoredProject},
     runs::log::{Observed, Subject},
@@ -37,14 +36,6 @@ fn project(log_visibility: LogVisibility) -> SharedProject {
 /// Returns an execution with a MiB of arguments, of which the record keeps only a note, and
 /// with this many log lines.
 pub(in crate::runs::log) fn entry(log_visibility: LogVisibility, lines: usize) -> Entry {
-    let manifest = serde_json::json!({
-        "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "tools": [],
-    });
-    let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
-    let manifest = manifest.to_string();
-    let manifest = serde_json::from_str(&manifest).unwrap();
-    let digest = Digest::compute(b"");
-    let release = Release::new(manifest, digest, 0, Time(0), &mut schema_file);
     let line = LogLine {
         level: Level::Info,
         at: Duration::ZERO,
@@ -53,7 +44,7 @@ pub(in crate::runs::log) fn entry(log_visibility: LogVisibility, lines: usize) -
     let subject = Subject {
         project: project(log_visibility),
         tool: "ACME_RUN".into(),
-        release: Some(Arc::new(release.unwrap())),
+        release: Some(Arc::new(Release::for_test(&serde_json::json!([])))),
         user: "default".into(),
         account: None,
         auth_config: None,

@@ -1,23 +1,13 @@
 //! Tests of `destination`.
 
-use sandbox::Digest;
-use serde_json::{Value, json};
-use store::Time;
+use serde_json::json;
 
 use super::*;
-use crate::catalog::SchemaFile;
-
-fn release(egress: Value) -> Release {
-    let manifest = json!({ "abi": "1.0.0", "sdk": "s", "slug": "acme", "name": "n", "description": "d", "version": "20260101_00", "egress": egress, "tools": [], });
-    let mut schema_file = SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap();
-    let manifest = manifest.to_string();
-    let manifest = serde_json::from_str(&manifest).unwrap();
-    Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap()
-}
 
 #[test]
 fn proxy_url_stays_within_provider_domain() {
-    let release = release(json!([{"host": "api.acme.co.uk"}, {"host": "files.acme-cdn.net"}]));
+    let egress = json!([{"host": "api.acme.co.uk"}, {"host": "files.acme-cdn.net"}]);
+    let release = Release::for_test(&egress);
     let base = Some("https://api.acme.co.uk/v1/");
     for (endpoint, expected) in [
         ("items?a=b", Some("https://api.acme.co.uk/v1/items?a=b")),
@@ -62,7 +52,7 @@ fn proxy_url_stays_within_provider_domain() {
 
 #[test]
 fn public_suffix_does_not_share_domains() {
-    let release = release(json!([{"host": "acme.github.io"}]));
+    let release = Release::for_test(&json!([{"host": "acme.github.io"}]));
     assert!(
         resolve_target(
             &release,
