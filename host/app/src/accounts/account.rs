@@ -21,7 +21,6 @@ use crate::{
 /// Time after which an account is erased that has expired or failed and was never connected.
 pub const NEVER_CONNECTED_TTL: Duration = Duration::from_secs(86_400);
 
-/// Collection of connected accounts.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "connected_accounts",
     erasure: Erasure::HidingProject,

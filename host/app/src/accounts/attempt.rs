@@ -31,7 +31,6 @@ use crate::{
     work::{JobClaim, erase_all},
 };
 
-/// Collection that this file owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "flows",
     erasure: Erasure::Project,
@@ -112,7 +111,6 @@ impl Step {
 /// Secrets of a connection attempt.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct PendingSecrets {
-    /// Values of the account.
     pub(super) values: Values,
     /// PKCE code verifier, which proves that the code exchange comes from the sender of the
     /// authorization request (RFC 7636).

@@ -69,7 +69,6 @@ pub(super) fn auth_config_gone() -> Failure {
     Failure::new(AUTH_CONFIG_GONE, "the auth config is deleted")
 }
 
-/// Ends a failed attempt.
 pub(super) async fn fail_attempt(
     app: &App,
     project: &Project,

@@ -138,7 +138,6 @@ async fn start_again(
     Ok((batch.update(&account), reconnection))
 }
 
-/// Input of an authorization request.
 pub(super) struct AuthorizationInput<'a> {
     pub(super) project: &'a Project,
     pub(super) id: &'a AccountId,
@@ -247,7 +246,6 @@ impl AuthorizationInput<'_> {
     }
 }
 
-/// A started authorization.
 pub(super) struct AuthorizationStarted {
     /// Name of the record of the state.
     pub(super) name: String,

@@ -146,7 +146,6 @@ impl Credential {
     }
 }
 
-/// Times at which tokens are refreshed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RefreshTimes {
     /// Time before the expiry.

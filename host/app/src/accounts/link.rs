@@ -23,7 +23,6 @@ use crate::{
     projects::Project,
 };
 
-/// Prefix of link tokens.
 const LINK_TOKEN_PREFIX: &str = "lt_";
 
 /// Request to connect an account on the page.

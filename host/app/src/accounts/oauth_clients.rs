@@ -38,7 +38,6 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection that this file owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "clients",
     erasure: Erasure::Project,
@@ -59,7 +58,6 @@ const PURGE_BATCH_SIZE: u64 = 100;
 /// A registered client, as stored. A claim is the right to register the client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ClientRegistration {
-    /// Auth config of the client.
     auth_config: AuthConfigId,
     /// Client id at the provider; absent before the registration.
     #[serde(default)]
@@ -84,7 +82,6 @@ impl Claimable for ClientRegistration {
     }
 }
 
-/// Input of a registration.
 pub(super) struct RegistrationRequest {
     pub project: ProjectId,
     pub auth_config: AuthConfigId,

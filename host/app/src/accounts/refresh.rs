@@ -54,7 +54,6 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 /// provider takes at most 30 seconds, and its outcome is then stored.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Reason to refresh a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RefreshReason {
     /// The token expires soon.

@@ -355,7 +355,6 @@ impl TokenManager {
     }
 }
 
-/// Owner of a token.
 #[derive(Clone)]
 pub(super) struct TokenOwner {
     pub project: ProjectId,

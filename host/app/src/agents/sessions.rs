@@ -29,14 +29,12 @@ use crate::{
     },
 };
 
-/// Collection of sessions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "tool_router_sessions",
     erasure: Erasure::Project,
     fields: &[],
 };
 
-/// Collection of the versions of configurations.
 pub(crate) static CONFIG_VERSIONS_COLLECTION: Collection = Collection {
     name: "tool_router_configs",
     erasure: Erasure::Project,
@@ -112,7 +110,6 @@ impl Session {
 /// change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConfigVersion {
-    /// Id of the session.
     session: String,
     /// Number of the version, from 1.
     pub version: u32,

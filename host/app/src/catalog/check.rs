@@ -64,7 +64,6 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Estimated memory of a pattern, as a multiple of its program.
 const PROGRAMS_PER_PATTERN: usize = 3;
 
-/// The JSON text of null.
 const NULL_TEXT: &[u8] = b"null";
 pub(super) const NOT_AN_OBJECT: &str = "not an object";
 const TOO_MANY_STEPS: &str =

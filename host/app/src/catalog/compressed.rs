@@ -14,7 +14,6 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Error, Result, catalog::errors};
 
-/// A manifest as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Compressed(Box<RawValue>);

@@ -50,7 +50,6 @@ pub(super) const UNKNOWN_FENCE: i64 = -1;
 /// that judge the same catalog, only one can commit.
 #[derive(Debug, Serialize, Deserialize)]
 struct FencingToken {
-    /// The id of the published version.
     version: String,
 }
 

@@ -52,7 +52,6 @@ impl Counts {
 pub(crate) struct Usage(Mutex<HashMap<Arc<str>, u64>>);
 
 impl Usage {
-    /// Counts executions of a toolkit.
     pub(crate) fn count(&self, toolkit: &Arc<str>, runs: u64) {
         let mut counted = self.0.lock();
         match counted.get_mut(toolkit) {

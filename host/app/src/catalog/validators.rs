@@ -30,7 +30,6 @@ const MIN_VALIDATOR_BYTES: usize = MAX_VALIDATOR_BYTES / MAX_VALIDATORS;
 /// twice at the same time.
 const MAX_COMPILATIONS: usize = 4;
 
-/// All validators of a catalog.
 #[derive(Debug)]
 pub(crate) struct Validators {
     /// The cached validators by the id of their slot.
@@ -46,7 +45,6 @@ pub(super) struct Slot {
     id: usize,
 }
 
-/// A compiled schema.
 #[derive(Debug)]
 pub(super) struct CompiledSchema {
     pub(super) check: Check,

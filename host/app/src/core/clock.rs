@@ -78,12 +78,10 @@ pub fn parse_iso(text: &str) -> Option<Time> {
     Some(Time(time.timestamp_millis()))
 }
 
-/// Returns the time a duration after another.
 pub(crate) fn time_after(time: Time, by: Duration) -> Time {
     Time(time.0.saturating_add(milliseconds(by)))
 }
 
-/// Returns the time a duration before another.
 pub(crate) fn time_before(time: Time, by: Duration) -> Time {
     Time(time.0.saturating_sub(milliseconds(by)))
 }

@@ -58,7 +58,6 @@ impl<T, V> LargePage<T, V> {
         self.bytes += bytes;
     }
 
-    /// Ends the page.
     pub(crate) fn end(self) -> Listed<V> {
         self.made
     }

@@ -25,10 +25,8 @@ enum Part<'a> {
     Value(Placeholder<'a>),
 }
 
-/// A placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Placeholder<'a> {
-    /// Name of the root.
     pub(crate) root: &'a str,
     /// Path in the value of the root; empty for the value itself.
     pub(crate) path: &'a str,

@@ -49,7 +49,6 @@ const BUSY_DURATION: Duration = Duration::from_millis(200);
 const ACTIVE_DURATION: Duration = Duration::from_secs(10);
 /// Maximum number of threads for blocking work of busy projects, such as reads of the store.
 pub const MAX_BLOCKING_THREADS: usize = 8;
-/// Name of the threads.
 const THREAD_NAME: &str = "api-busy";
 
 /// A task on the heap, which can be polled by several threads one after another.

@@ -34,7 +34,6 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection of webhook deliveries.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_deliveries",
     erasure: Erasure::Project,
@@ -243,7 +242,6 @@ impl DeliveryView {
         Ok(Self { record, url })
     }
 
-    /// Reads a delivery.
     pub(super) async fn read(
         app: &App,
         project: &Project,

@@ -29,7 +29,6 @@ use crate::{
     projects::{self, Project},
 };
 
-/// Collection of webhook endpoints.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_endpoints",
     erasure: Erasure::Project,

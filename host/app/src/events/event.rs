@@ -19,7 +19,6 @@ use crate::{
     },
 };
 
-/// Collection of events.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "events",
     erasure: Erasure::Project,

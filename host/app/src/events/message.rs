@@ -45,7 +45,6 @@ enum Metadata<'a> {
     },
 }
 
-/// Message of the second version.
 #[derive(Serialize)]
 struct SecondVersion<'a> {
     r#type: String,
@@ -54,7 +53,6 @@ struct SecondVersion<'a> {
     data: Map<String, Value>,
 }
 
-/// Message of the first version.
 #[derive(Serialize)]
 struct FirstVersion<'a> {
     trigger_name: &'a str,

@@ -23,17 +23,14 @@ use crate::{
     work::{Claim, Next},
 };
 
-/// Collection of webhook lanes.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_lanes",
     erasure: Erasure::Project,
     fields: &[Field::new("last_at", Kind::Time)],
 };
 
-/// A lane, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct DeliveryOrder {
-    /// The newest delivery.
     last: DeliveryId,
     /// Time of the newest delivery.
     last_at: Time,

@@ -110,7 +110,6 @@ fn size(events: &[&NewEvent]) -> usize {
     sizes.sum()
 }
 
-/// Returns the events that are not stored, each once.
 async fn new_events<'a>(
     store: &Store,
     project: &ProjectId,

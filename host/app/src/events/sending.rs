@@ -51,7 +51,6 @@ const DELIVERY_BASE_DIVISOR: u64 = 16;
 /// Failures in a row after which an endpoint counts as failing.
 const FAILURES_BEFORE_FAILING: u32 = 3;
 
-/// Returns the queue of deliveries.
 pub(crate) fn queue(app: &App) -> Queue<Delivery, App, PacedPermit> {
     Queue {
         name: "webhook_deliveries",

@@ -29,7 +29,6 @@ use crate::{
     work::{Admission, Claim, Claimable, LEASE_TTL, Next, Queue, WorkState, retry_delay},
 };
 
-/// Collection of sink messages.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "sink_messages",
     erasure: Erasure::Project,
@@ -174,7 +173,6 @@ pub(crate) fn queue() -> Queue<impl Claimable, App> {
     }
 }
 
-/// Sends a message to the sink once.
 async fn send(app: &App, claim: Arc<Claim<SinkMessage>>) -> Result<Next> {
     let no_sink = || errors::unavailable("this server has no sink");
     let sink = app.sink.as_ref().ok_or_else(no_sink)?;

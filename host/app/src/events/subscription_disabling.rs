@@ -15,7 +15,6 @@ use crate::{
     core::{clock::iso, ids::ProjectId},
 };
 
-/// Data of the event.
 #[derive(Serialize)]
 struct Data<'a> {
     id: &'a str,

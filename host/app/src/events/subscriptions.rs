@@ -35,7 +35,6 @@ use crate::{
     projects::{self, Project},
 };
 
-/// Collection of webhook subscriptions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_subscriptions",
     erasure: Erasure::Project,
@@ -275,7 +274,6 @@ pub async fn remove(app: &App, project: &Project, id: &SubscriptionId) -> Result
 }
 
 impl Subscription {
-    /// Returns true if events of a kind are delivered.
     pub(super) fn wants(&self, kind: EventKind) -> bool {
         self.disabled.is_none() && self.events.contains(&kind)
     }
@@ -287,7 +285,6 @@ impl Subscription {
     }
 }
 
-/// Returns the record of a subscription.
 pub(super) async fn record(
     app: &App,
     project: &Project,

@@ -27,7 +27,6 @@ pub(crate) struct NewFile<'a> {
     pub bytes: Bytes,
 }
 
-/// A file that was stored.
 pub(crate) struct StoredFile {
     pub id: FileId,
     /// Link to download the file.

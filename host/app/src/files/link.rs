@@ -89,7 +89,6 @@ impl Links {
         self.base_url.get().map(String::as_str).unwrap_or_default()
     }
 
-    /// Returns a signed link.
     pub(super) fn sign(
         &self,
         method: SignedOperation,

@@ -59,7 +59,6 @@ const UNENCODED_HEADER_CHARS: &AsciiSet = &NON_ALPHANUMERIC
 /// Maximum length of a file name in characters, and of a media type in bytes.
 pub const MAX_NAME_CHARS: usize = 255;
 
-/// The collection of files.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "files",
     erasure: Erasure::ProjectWithBlobs,

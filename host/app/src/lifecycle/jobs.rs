@@ -13,7 +13,6 @@ use crate::{
     work::{Job, run_jobs},
 };
 
-/// All recurring jobs.
 const RECURRING_JOBS: &[Job] = &[
     Job {
         name: "log_retention",

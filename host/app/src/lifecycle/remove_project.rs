@@ -61,7 +61,6 @@ impl Claimable for Removal {
     }
 }
 
-/// Returns the queue of interrupted removals.
 pub(crate) fn queue() -> Queue<Removal, App> {
     Queue {
         name: "project_removals",

@@ -21,7 +21,6 @@ pub(super) const FILE_RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 pub(super) const HIDDEN_RETENTION_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Number of hidden records that are read and erased in one batch.
 const HIDDEN_PER_BATCH: u64 = 256;
-/// Number of projects in one read.
 const PROJECTS_PER_READ: u64 = 64;
 
 /// Erases old files, and all remaining data of deleted projects. Fails if the claim is lost or the

@@ -40,7 +40,6 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[],
 };
 
-/// The record of a request.
 #[derive(Debug, Serialize, Deserialize)]
 struct IdempotencyRecord {
     /// A digest of the request. A request with another digest is a different request.

@@ -28,7 +28,6 @@ const MAX_EMAIL_CHARS: usize = 254;
 /// Maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// The collection of members.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "members",
     erasure: Erasure::Other("members belong to the organization"),

@@ -47,7 +47,6 @@ use crate::{
     },
 };
 
-/// The collection of projects.
 pub(crate) static PROJECTS_COLLECTION: Collection = Collection {
     name: "projects",
     erasure: Erasure::Other(

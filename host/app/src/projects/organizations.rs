@@ -11,7 +11,6 @@ use crate::{
     projects::errors,
 };
 
-/// The collection of organizations.
 pub(crate) static ORGANIZATIONS_COLLECTION: Collection = Collection {
     name: "organisations",
     erasure: Erasure::Other("organizations are not deleted"),

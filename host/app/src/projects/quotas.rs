@@ -167,7 +167,6 @@ impl Amounts {
         }
     }
 
-    /// Adds the counts of `other`.
     fn add_all(&mut self, other: &Self) {
         for kind in Kind::ALL_KINDS {
             for (owner, parts) in other.owners(kind) {

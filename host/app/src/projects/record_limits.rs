@@ -29,7 +29,6 @@ pub struct RecordLimits {
     pub recipes: u64,
 }
 
-/// The kind of records that a limit is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RecordKind {
     Account,

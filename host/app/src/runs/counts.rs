@@ -34,7 +34,6 @@ pub struct ToolkitCounts {
     outcomes: [AtomicU64; 3],
 }
 
-/// The end of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub(super) enum ExecutionEnd {
@@ -47,7 +46,6 @@ pub(super) enum ExecutionEnd {
 }
 
 impl ExecutionCounts {
-    /// Counts an execution.
     pub(super) fn count(&self, toolkit: &str, end: ExecutionEnd, duration: Duration) {
         loop {
             let known = self.0.load();

@@ -20,7 +20,6 @@ use crate::{
     projects::SharedProject,
 };
 
-/// A call of a tool of the host.
 pub(crate) struct HostCall<'a> {
     pub project: &'a SharedProject,
     /// The slug of the tool, with the default operator word.

@@ -93,7 +93,6 @@ pub(super) async fn present(
     }
 }
 
-/// Stores a result as a file.
 async fn result_as_file(
     app: &App,
     project: &SharedProject,

@@ -62,7 +62,6 @@ pub struct Settings {
     pub max_concurrent_per_project: usize,
 }
 
-/// A language model.
 pub(crate) struct Model {
     settings: Settings,
     permits: Gate<Arc<str>>,

@@ -101,7 +101,6 @@ impl<'a> OpenRecord<'a> {
         Self(scopeguard::guard(Box::new(open), Open::cancel))
     }
 
-    /// Returns the id of the record.
     pub(super) fn id(&self) -> &LogId {
         &self.0.id
     }

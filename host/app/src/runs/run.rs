@@ -16,7 +16,6 @@ use workbench::{Finished, NotRun};
 use super::{errors, record::OpenRecord};
 use crate::{App, Error, Result, catalog::Release, projects::Project};
 
-/// One run.
 pub(super) struct Run<'a, 'r, W> {
     /// The project that the run counts against.
     pub project: &'a Project,

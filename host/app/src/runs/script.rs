@@ -39,7 +39,6 @@ pub(crate) struct Scripts {
     projects: KeyedLimit<ProjectId>,
 }
 
-/// A script to run.
 pub(crate) struct Script {
     /// Source text.
     pub code: String,

@@ -19,7 +19,6 @@ use crate::{
 /// with data of users, because its requests and errors may have some. `toolkit dev` shows it.
 const LOG_TARGET: &str = "toolhost::trigger_call";
 
-/// A call of a trigger.
 pub(crate) struct TriggerCall<'a> {
     pub project: &'a Project,
     pub found: &'a ResolvedTrigger,
@@ -32,7 +31,6 @@ pub(crate) struct TriggerCall<'a> {
     pub webhook_secret: Option<WebhookSecret>,
 }
 
-/// The result of a call.
 pub(crate) struct TriggerResult {
     pub output: std::result::Result<Output, Failure>,
     /// The state that the call leaves. After a failure it is the state before the call.

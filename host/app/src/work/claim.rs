@@ -50,7 +50,6 @@ pub(crate) struct WorkState {
     pub(super) attempts: u32,
 }
 
-/// A lease, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Lease {
     /// Id of the claim.
@@ -180,7 +179,6 @@ impl Claims {
     }
 }
 
-/// A claimed record.
 pub(crate) struct Claim<T> {
     claims: Claims,
     ttl: Duration,
@@ -213,7 +211,6 @@ pub(crate) enum Lost {
 }
 
 impl<T: Claimable> Claim<T> {
-    /// Returns the id of the record.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -321,7 +318,6 @@ impl<T: Claimable> Claim<T> {
         }
     }
 
-    /// Returns the store of the record.
     pub(crate) fn store(&self) -> &Store {
         &self.claims.store
     }

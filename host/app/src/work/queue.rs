@@ -85,7 +85,6 @@ impl<T, C> Admission<T, C, ()> {
     }
 }
 
-/// Work in progress.
 pub(crate) type WorkFuture<'a> = Pin<Box<dyn Future<Output = Result<Next>> + Send + 'a>>;
 
 /// The continuation after an attempt.
@@ -221,13 +220,11 @@ pub struct QueueDepth {
 }
 
 impl<T: Claimable, C, R> Queue<T, C, R> {
-    /// Returns the depth of this queue.
     pub(crate) async fn depth(&self, claims: &Claims) -> Result<QueueDepth> {
         depth::<T>(self.name, claims).await
     }
 }
 
-/// Returns the depth of the queue of a collection.
 pub(crate) async fn depth<T: Claimable>(
     queue: &'static str,
     claims: &Claims,

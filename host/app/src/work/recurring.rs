@@ -48,13 +48,11 @@ pub(crate) struct Job<C = App> {
     pub(crate) run: for<'a> fn(&'a C, &'a JobClaim) -> RunFuture<'a>,
 }
 
-/// A run in progress.
 pub(crate) type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// The right to run a job now.
 pub(crate) type JobClaim = Claim<JobState>;
 
-/// The record of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct JobState {
     #[serde(flatten)]

@@ -35,7 +35,6 @@ use crate::{
     projects::Project,
 };
 
-/// Collection of auth configs.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "auth_configs",
     erasure: Erasure::HidingProject,

@@ -33,7 +33,6 @@ impl AuthConfig {
         self.tools_for_execution.is_empty() && self.restrict_to.is_empty()
     }
 
-    /// Returns the lists of tools.
     pub(super) fn tool_lists(&self) -> [&Vec<String>; 3] {
         [
             &self.restrict_to,

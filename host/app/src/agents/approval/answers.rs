@@ -32,10 +32,8 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
 /// Number of records that are erased in one batch.
 const RECORDS_PER_BATCH: u64 = 64;
 
-/// A state that has been answered, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct AnsweredState {
-    /// Id of the session.
     session: String,
 }
 
@@ -78,7 +76,6 @@ impl Answer {
     }
 }
 
-/// Erases the records of a session.
 pub(in crate::agents) async fn erase_session(
     app: &App,
     project: &str,

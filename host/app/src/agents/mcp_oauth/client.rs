@@ -12,7 +12,6 @@ use crate::{
     core::{ids, visible::is_plain_line},
 };
 
-/// Prefix of client ids.
 const CLIENT_ID_PREFIX: &str = "mcpi_";
 /// Random characters of a client id, by which clients with the same content differ.
 const RANDOM_CHARS: usize = 12;

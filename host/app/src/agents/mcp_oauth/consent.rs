@@ -30,7 +30,6 @@ use crate::{
     work::{JobClaim, erase_all},
 };
 
-/// Collection of consents.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "mcp_consents",
     erasure: Erasure::Project,
@@ -52,14 +51,12 @@ const CONSENT_ID_CHARS: usize = 22;
 /// Maximum number of consents that are erased in one batch.
 const ERASE_BATCH: u64 = 200;
 
-/// A consent, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Consent {
     /// Digest of the client id.
     client: String,
     /// Id of the record of the key, which is a keyed hash of the key.
     key: String,
-    /// The endpoint.
     resource: Resource,
     /// Redirect URI of the authorization request.
     redirect_uri: String,

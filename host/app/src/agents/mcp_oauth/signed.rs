@@ -26,7 +26,6 @@ pub(super) enum Kind {
 /// A token that this installation has issued.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Id of the consent.
     pub(super) consent: String,
     /// For a refresh token, its number in the consent. For others, the end of their validity in epoch
     /// milliseconds.
@@ -66,7 +65,6 @@ impl Token {
     }
 }
 
-/// Signs a string.
 pub(super) fn sign(app: &App, text: &str) -> String {
     let hash = keyed_hash(&app.vault.derive(SIGNING_KEY_PURPOSE), text.as_bytes());
     format!("{text}.{}", BASE64.encode(hash))

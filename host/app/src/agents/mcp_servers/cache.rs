@@ -24,7 +24,6 @@ const MAX_KEPT_SERVERS: usize = 1_000;
 /// each call.
 const MAX_KEPT_NAMES: usize = 200;
 
-/// A server, and the id of its project.
 #[derive(Debug)]
 pub(crate) struct CachedServer {
     pub record: Record<McpServer>,

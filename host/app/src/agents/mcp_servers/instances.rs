@@ -21,7 +21,6 @@ use crate::{
     },
 };
 
-/// Collection of instances.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "mcp_instances",
     erasure: Erasure::Project,

@@ -38,7 +38,6 @@ use crate::{
     projects::Project,
 };
 
-/// Collection of MCP servers.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "mcp_servers",
     erasure: Erasure::Project,

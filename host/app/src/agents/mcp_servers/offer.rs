@@ -34,7 +34,6 @@ impl McpServer {
         tools
     }
 
-    /// Finds a tool by its name.
     pub(super) fn tool(&self, catalog: &Snapshot, name: &str) -> Option<ResolvedTool> {
         let resolved = catalog.tool_as_of(name, self.tools_as_of).ok()?;
         let (offered, slug) = match self.allowed_tools.is_empty() {

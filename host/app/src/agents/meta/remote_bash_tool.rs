@@ -27,7 +27,6 @@ struct Arguments {
     session_id: Option<String>,
 }
 
-/// Data of a result.
 #[derive(Serialize)]
 struct Data {
     stdout: String,

@@ -17,7 +17,6 @@ use crate::{
     projects::permissions::Area,
 };
 
-/// Fields of a definition.
 const DEFINITION_MEMBERS: [&str; 5] = ["name", "description", "input_schema", "steps", "output"];
 
 const OWN_TOOL: MetaTool = MetaTool::UpsertRecipe;

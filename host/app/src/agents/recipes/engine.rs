@@ -52,7 +52,6 @@ impl From<Error> for Stop {
     }
 }
 
-/// The result of steps.
 pub(super) type StepResult<T> = std::result::Result<T, Stop>;
 
 /// A run in progress.
@@ -310,7 +309,6 @@ fn failed(place: &str, problem: impl Display) -> Stop {
     Stop::Failed(format!("step `{place}`: {problem}"))
 }
 
-/// Returns the items of a loop.
 fn loop_items(list: Value) -> std::result::Result<Vec<Value>, String> {
     match list {
         Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => Ok(items),

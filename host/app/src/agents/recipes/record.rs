@@ -31,7 +31,6 @@ use crate::{
     work::{Claim, Claimable, JobClaim, WorkState, erase_all},
 };
 
-/// Collection of runs.
 pub(crate) static RUNS_COLLECTION: Collection = Collection {
     name: "recipe_runs",
     erasure: Erasure::Project,
@@ -63,7 +62,6 @@ const RECORDS_PER_BATCH: u64 = 64;
 pub struct RecipeRun {
     /// User for whom the recipe runs.
     pub user_id: String,
-    /// Id of the recipe.
     recipe_id: String,
     /// Slug of the recipe.
     pub recipe: String,
@@ -138,7 +136,6 @@ impl Document for StoredPlan {
     const COLLECTION: &'static Collection = &PLANS_COLLECTION;
 }
 
-/// The result of a run that has ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct RunResult {
     /// Output of the recipe; null after a failure.

@@ -27,7 +27,6 @@ pub const RUN_SHARES: Shares = Shares {
 /// Times that a run may be interrupted before it fails.
 const MAX_INTERRUPTIONS: u32 = 10;
 
-/// Returns the queue of runs.
 pub(crate) fn queue() -> Queue<RecipeRun, App> {
     Queue {
         name: "recipe_runs",

@@ -18,7 +18,6 @@ use crate::{
     projects::Project,
 };
 
-/// Collection of recipes.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "recipes",
     erasure: Erasure::Project,
@@ -131,7 +130,6 @@ pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRe
     opened.collect()
 }
 
-/// Returns the id of the recipe of a user.
 pub(super) fn recipe_id(app: &App, project: &Project, user: &str, slug: &str) -> String {
     let message = format!("{}\0{user}\0{slug}", project.id);
     let hash = keyed_hash(&app.vault.derive("ids of recipes"), message.as_bytes());

@@ -18,7 +18,6 @@ use crate::{
     projects::Project,
 };
 
-/// Collection of older versions.
 pub(crate) static VERSIONS_COLLECTION: Collection = Collection {
     name: "recipe_versions",
     erasure: Erasure::Project,
@@ -31,7 +30,6 @@ pub const MAX_VERSIONS: u32 = 20;
 /// An older version of a recipe, as stored. Its time of creation is that of the version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct RecipeVersion {
-    /// Id of the recipe.
     recipe: String,
     definition: Sealed<Definition>,
     /// Digest of the limits of the session that stored the scripts, as [`Recipe`] has it. Absent in versions

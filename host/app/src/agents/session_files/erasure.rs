@@ -29,7 +29,6 @@ pub(super) async fn discard(app: &App, project: &str, ids: &[String]) -> Result<
     erase(app, project, &temporary).await
 }
 
-/// Erases records with their blobs.
 pub(super) async fn erase(app: &App, project: &str, records: &[Record<Stored>]) -> Result<()> {
     if records.is_empty() {
         return Ok(());

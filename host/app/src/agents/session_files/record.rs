@@ -8,7 +8,6 @@ use crate::{
     agents::{Session, SessionCaller, errors},
 };
 
-/// Collection of the files of sessions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "session_files",
     erasure: Erasure::ProjectWithBlobs,
@@ -21,7 +20,6 @@ pub(crate) static COLLECTION: Collection = Collection {
 /// A file of a session, or a temporary record, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Stored {
-    /// Id of the session.
     pub(super) session: String,
     /// Session and path; absent in a temporary record.
     pub(super) place: Option<String>,
@@ -80,7 +78,6 @@ impl Owner<'_> {
         session.ok_or_else(|| errors::tool_router_session_not_found(self.session))
     }
 
-    /// Returns all records of the session.
     pub(super) async fn records(self, app: &App) -> Result<Vec<Record<Stored>>> {
         let query = Query::for_project(self.project).is("session", self.session);
         Ok(app.store.find(&query).await?.records)

@@ -24,7 +24,6 @@ pub(super) async fn load(app: &App, caller: &SessionCaller) -> Result<Option<Byt
     opened.await.map(Some)
 }
 
-/// Seals variables for their session.
 pub(super) async fn seal(app: &App, caller: &SessionCaller, variables: Bytes) -> Result<Bytes> {
     let sealed = convert(app, caller, variables, |key, context, variables| {
         let sealed = key.seal(context, &BASE64.encode(variables))?;

@@ -162,7 +162,6 @@ fn unreadable(stored: &Stored, cause: &serde_json::Error) -> Error {
     ))
 }
 
-/// Returns the id of the record of a version.
 pub(super) fn id(slug: &str, version: &str) -> String {
     format!("{slug}.{version}")
 }

@@ -218,7 +218,6 @@ impl<'de> Deserializer<'de> for Reader {
     }
 }
 
-/// The members of an object.
 struct Members {
     rest: map::IntoIter,
     current: Option<(String, Value)>,
@@ -251,7 +250,6 @@ impl<'de> MapAccess<'de> for Members {
     }
 }
 
-/// The elements of a list.
 struct Elements {
     rest: vec::IntoIter<Value>,
     index: usize,

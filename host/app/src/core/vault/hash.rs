@@ -18,7 +18,6 @@ pub(crate) fn is_keyed_hash(key: &[u8; 32], message: &[u8], hash: &[u8]) -> bool
 pub(crate) struct HashKey(Hmac<Sha256>);
 
 impl HashKey {
-    /// Prepares a key.
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         let prepared = Hmac::new_from_slice(key);
         Self(prepared.expect("this hash takes keys of every length"))

@@ -27,7 +27,6 @@ pub struct KeyFile {
     pub(super) previous: Option<MasterKey>,
 }
 
-/// A master key.
 #[derive(Clone)]
 pub(super) struct MasterKey {
     /// The id of the key, written into every value it seals.

@@ -20,7 +20,6 @@ impl Document for WrappedKey {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// The collection of data keys.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "data_keys",
     erasure: Erasure::Other(

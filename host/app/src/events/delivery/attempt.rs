@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// An attempt, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::events) struct StoredAttempt {
     pub(super) at: Time,

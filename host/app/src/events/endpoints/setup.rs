@@ -48,7 +48,6 @@ pub(super) fn setup_fields_of(release: &Release) -> Result<BTreeMap<String, Setu
     Ok(fields)
 }
 
-/// Returns the secret properties of a schema.
 fn secrets_of(schema: &Value) -> Vec<(String, SetupField)> {
     let required = schema["required"].as_array().into_iter().flatten();
     let required: BTreeSet<_> = required.filter_map(Value::as_str).collect();

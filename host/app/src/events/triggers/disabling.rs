@@ -22,7 +22,6 @@ use crate::{
     work::{Claim, Claimable},
 };
 
-/// Data of the event.
 #[derive(Serialize)]
 struct Data<'a> {
     id: &'a str,

@@ -55,7 +55,6 @@ use crate::{
     projects::Project,
 };
 
-/// Collection of trigger instances.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_instances",
     erasure: Erasure::HidingProject,

@@ -74,7 +74,6 @@ impl Polled {
     }
 }
 
-/// Returns the queue of polls.
 pub(crate) fn queue() -> Queue<Progress, App, PacedPermit> {
     Queue {
         name: "trigger_polls",
@@ -138,7 +137,6 @@ struct Found {
     more: bool,
 }
 
-/// A poll that failed.
 struct Failed {
     error: String,
     retry_after: Option<Duration>,

@@ -26,7 +26,6 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection of trigger progress.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_progress",
     erasure: Erasure::Project,
@@ -273,7 +272,6 @@ impl Progress {
         (self.failing_since, self.failures) = (None, 0);
     }
 
-    /// Notes a failed poll.
     pub(super) fn fail(&mut self, error: Sealed<String>, now: Time) {
         self.last_poll_at = Some(now);
         self.last_error = Some(error);

@@ -36,9 +36,7 @@ const INVALID_INPUT_KIND: &str = "invalid_input";
 /// Response to a provider.
 #[derive(Debug)]
 pub(in crate::events) struct Answer {
-    /// HTTP status.
     pub(in crate::events) status: u16,
-    /// Media type of the body.
     pub(in crate::events) media_type: String,
     /// Body, for example the challenge of a handshake.
     pub(in crate::events) body: bytes::Bytes,
@@ -117,9 +115,7 @@ pub(in crate::events) async fn receivers(
 
 /// A trigger instance to which a provider sent a request.
 pub(in crate::events) struct Receiver<'a> {
-    /// The project.
     pub(in crate::events) project: &'a Project,
-    /// The instance.
     pub(in crate::events) instance: Record<Instance>,
     /// Values of the endpoint, which take precedence over the configuration.
     pub(in crate::events) values: &'a Values,
@@ -199,7 +195,6 @@ impl Receiver<'_> {
         }))
     }
 
-    /// Calls the guest.
     async fn call(
         &self,
         app: &App,
@@ -348,7 +343,6 @@ impl Receiver<'_> {
     }
 }
 
-/// Returns true if the toolkit caused an error.
 fn is_of_toolkit(cause: &Error) -> bool {
     let of_toolkit = [
         &errors::WEBHOOK_NOT_SIGNED,

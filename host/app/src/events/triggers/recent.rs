@@ -45,7 +45,6 @@ impl RecentEvents {
         self.0.insert(0, Noted { id, at });
     }
 
-    /// Returns the ids of the events.
     pub(super) fn ids(&self) -> impl Iterator<Item = Uuid> {
         self.0.iter().map(|noted| noted.id)
     }

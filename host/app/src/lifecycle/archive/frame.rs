@@ -31,9 +31,7 @@ const MAX_FRAME_BYTES: u32 = MAX_BLOB_BYTES as u32 + 256;
 
 /// Kind of the first frame: the format, the version and the master key.
 pub(super) const START_FRAME: u8 = b'S';
-/// Kind of a frame with a record.
 pub(super) const RECORD_FRAME: u8 = b'R';
-/// Kind of a frame with a blob.
 pub(super) const BLOB_FRAME: u8 = b'B';
 /// Kind of the last frame: the counts of records, blobs and bytes.
 pub(super) const END_FRAME: u8 = b'E';

@@ -26,7 +26,6 @@ pub struct Holder {
     pub rights: KeyRestrictions,
     /// The name of the organization.
     pub organization_name: String,
-    /// The id of the owner.
     pub(super) owner_id: String,
     /// The id of the key's record, a keyed hash of the key.
     pub(super) record_id: String,

@@ -120,7 +120,6 @@ pub struct ShownKey {
     pub used_at: Option<Time>,
 }
 
-/// A key to be created.
 pub(super) struct NewKey<'a> {
     kind: KeyKind,
     owner: &'a str,
@@ -141,7 +140,6 @@ impl<'a> NewKey<'a> {
         }
     }
 
-    /// Adds the key to a batch.
     pub(super) async fn create(self, app: &App, batch: Batch) -> Result<(ShownKey, Batch)> {
         let owner = self.owner;
         let secret = Zeroizing::new(new_secret(self.kind));

@@ -37,7 +37,6 @@ pub enum CassettePolicy {
     All,
 }
 
-/// A cassette as stored.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredCassette {
     #[serde(serialize_with = "Sealed::serialize_unescaped")]

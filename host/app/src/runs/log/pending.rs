@@ -172,7 +172,6 @@ impl Pending {
         release.map_or(HOST_TOOLKIT, |release| &*release.slug)
     }
 
-    /// Returns the outcome.
     pub(super) fn status(&self) -> Status {
         match self.failure {
             Some(_) => Status::Failed,

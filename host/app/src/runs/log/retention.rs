@@ -23,7 +23,6 @@ const READ_BATCH: u64 = 256;
 /// Interval at which old records are erased.
 pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// Erases old records.
 pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let Some(age) = app.log.retention else {
         return Ok(());

@@ -65,7 +65,6 @@ pub struct Writer {
     pub(super) sealing: Mutex<()>,
 }
 
-/// The outcome of writing a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteOutcome {
     Written,

@@ -46,10 +46,8 @@ use crate::{
 const MAX_CONCURRENT_CALLS: usize = 16;
 /// Time after which calls that wait for nothing leave their thread to other requests.
 const YIELD_INTERVAL: Duration = Duration::from_micros(250);
-/// Toolkit of the files of a recipe.
 const RECIPE_TOOLKIT: &str = "recipes";
 
-/// The calls of one request.
 pub(super) struct Batch {
     /// The tools of the calls, each once for each account.
     tools: Vec<BatchTool>,
@@ -70,7 +68,6 @@ struct BatchTool {
 }
 
 struct Call {
-    /// Index of the tool.
     tool: usize,
     arguments: Bytes,
     /// The response, or the reason why it is missing.
@@ -86,7 +83,6 @@ pub(super) struct Response {
     log_id: LogId,
 }
 
-/// The result of a call.
 #[derive(Serialize)]
 pub(super) struct CallResult<'a> {
     tool_slug: &'a str,

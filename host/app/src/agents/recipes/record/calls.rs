@@ -13,17 +13,14 @@ use crate::{
     projects::Project,
 };
 
-/// Collection of calls of tools.
 pub(crate) static CALLS_COLLECTION: Collection = Collection {
     name: "recipe_calls",
     erasure: Erasure::Project,
     fields: &[Field::new("run", Kind::Text)],
 };
 
-/// A call of a tool in a run, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::agents::recipes) struct StoredCall {
-    /// Id of the run.
     run: String,
     /// Slug of the tool.
     pub tool: String,
@@ -37,7 +34,6 @@ pub(in crate::agents::recipes) struct StoredCall {
     pub(super) result: Option<Sealed<CallResult>>,
 }
 
-/// The result of a call.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::agents::recipes) struct CallResult {
     /// Data of the tool.

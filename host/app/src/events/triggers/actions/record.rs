@@ -21,7 +21,6 @@ use crate::{
     work::{Claimable, WorkState, erase_list},
 };
 
-/// Collection of trigger actions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_actions",
     erasure: Erasure::Project,

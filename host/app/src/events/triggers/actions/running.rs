@@ -74,7 +74,6 @@ const PASSING_FAILURES: [&str; 9] = [
     kind::CANCELLED,
 ];
 
-/// Returns the queue of actions.
 pub(crate) fn queue() -> Queue<ActionRun, App, PacedPermit> {
     Queue {
         name: "trigger_actions",

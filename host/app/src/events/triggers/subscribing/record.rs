@@ -19,7 +19,6 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection of trigger subscriptions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_subscriptions",
     erasure: Erasure::Project,
@@ -29,7 +28,6 @@ pub(crate) static COLLECTION: Collection = Collection {
 /// Maximum length of a stored error, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
-/// A subscription, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ProviderSubscription {
     pub(super) instance: TriggerInstanceId,

@@ -60,7 +60,6 @@ const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
 /// Kinds of failures that do not pass by themselves.
 const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 
-/// Returns the queue of subscriptions.
 pub(crate) fn queue() -> Queue<ProviderSubscription, App, PacedPermit> {
     Queue {
         name: "trigger_subscriptions",
