@@ -20,6 +20,8 @@ pub mod trace;
 pub mod vault;
 pub mod visible;
 
+use url::{Host, Url};
+
 /// The value of the project field in records that belong to the whole installation.
 pub(crate) const INSTALLATION_PROJECT: &str = "installation";
 /// Target of log lines about changes that operators want to trace: keys, members, settings,
@@ -47,6 +49,16 @@ pub fn shown_slug(text: &str) -> &str {
 #[must_use]
 pub fn truncate(text: &str) -> String {
     text.chars().take(80).collect()
+}
+
+/// Returns true if the host of a URL is this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
 }
 
 #[cfg(test)]

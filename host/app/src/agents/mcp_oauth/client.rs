@@ -3,13 +3,13 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::{Deserialize, Serialize};
-use url::{Host, Url};
+use url::Url;
 
 use super::signed::{sign, verify};
 use crate::{
     App, Result,
     agents::errors,
-    core::{ids, visible::is_plain_line},
+    core::{ids, is_loopback, visible::is_plain_line},
 };
 
 const CLIENT_ID_PREFIX: &str = "mcpi_";
@@ -121,16 +121,6 @@ fn is_permitted(uri: &str) -> bool {
             "http" => is_loopback(&url),
             scheme => !url.cannot_be_a_base() && !BROWSER_SCHEMES.contains(&scheme),
         }
-}
-
-/// Returns true if the host of a URL is this machine.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
 }
 
 /// Returns an http address on this machine without its port, or `None` for any other address.

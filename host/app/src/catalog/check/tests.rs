@@ -55,24 +55,6 @@ fn doubling_schema_ends_with_one_line() {
 }
 
 #[test]
-fn large_wrong_value_has_one_line() {
-    let schema = json!({"type": "array", "items": {"type": "string"}});
-    let lines = problems(&schema, &format!("[{}1]", "1,".repeat(100_000)));
-    assert_eq!(lines, ["[0]: expected a string, got a number"]);
-}
-
-#[test]
-fn work_grows_with_the_value_alone() {
-    let many: Vec<_> = (0..900)
-        .map(|number| json!({"not": {"const": number}}))
-        .collect();
-    let schema = json!({"type": "array", "items": {"allOf": many}});
-    let value = format!("[{}1000]", "1000,".repeat(10_000));
-    assert_eq!(problems(&schema, &value), [TOO_MANY_STEPS]);
-    assert!(fits(&schema, "[1000,1000]"));
-}
-
-#[test]
 fn shared_references_compile_once() {
     let mut definitions = serde_json::Map::new();
     for level in 0..60 {
@@ -107,42 +89,10 @@ fn deepest_schema_and_value_fit_the_stack() {
 }
 
 #[test]
-fn heavy_patterns_are_refused() {
-    let text = json!({"type": "string"});
-    let heavy = (0..60).map(|number| (format!(r"^{number}\p{{L}}{{20}}"), text.clone()));
-    let heavy: serde_json::Map<_, _> = heavy.collect();
-    let light = (0..60).map(|number| (format!("^x-{number}"), json!(true)));
-    let light: serde_json::Map<_, _> = light.collect();
-    let heavy = json!({"patternProperties": heavy});
-    let problem = schema_problem(&heavy);
-    assert!(problem.unwrap().contains("patterns"));
-    assert!(compile_checked("input_schema", &heavy).is_err());
-    assert_eq!(schema_problem(&json!({"patternProperties": light})), None);
-}
-
-#[test]
-fn schemas_of_callers_have_the_rules_of_toolkits() {
-    let mut definitions = serde_json::Map::new();
-    for level in 0..4 {
-        let next = json!({"$ref": format!("#/$defs/{}", level + 1)});
-        definitions.insert(level.to_string(), json!({"allOf": vec![next; 40]}));
-    }
-    definitions.insert("4".into(), json!({"minLength": 1}));
-    let many = json!({"$ref": "#/$defs/0", "$defs": definitions});
-    let patterns = (0..300).map(|number| (format!("^x-{number}"), json!(true)));
-    let patterns: serde_json::Map<_, _> = patterns.collect();
-    for (schema, expected) in [
-        (many, "schemas apply to one value"),
-        (
-            json!({"patternProperties": patterns}),
-            "patterns are too many",
-        ),
-        (json!({"$id": "x"}), "remove `$id`"),
-    ] {
-        let problems = compile_checked("input_schema", &schema).unwrap_err();
-        assert!(problems[0].starts_with("input_schema"), "{problems:?}");
-        assert!(problems[0].contains(expected), "{problems:?}");
-    }
+fn schema_with_id_is_refused() {
+    let problems = compile_checked("input_schema", &json!({"$id": "x"})).unwrap_err();
+    assert!(problems[0].starts_with("input_schema"), "{problems:?}");
+    assert!(problems[0].contains("remove `$id`"), "{problems:?}");
     assert!(compile_checked("input_schema", &json!({"type": "object"})).is_ok());
 }
 

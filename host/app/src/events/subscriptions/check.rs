@@ -1,9 +1,10 @@
 //! Checks of the URL, the events and the message version of a subscription.
 
-use url::{Host, Url};
+use url::Url;
 
 use crate::{
     App, Result,
+    core::is_loopback,
     events::{
         errors,
         event::{EventKind, MessageVersion},
@@ -73,26 +74,4 @@ pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &st
 
 fn invalid_url(why: &dyn std::fmt::Display) -> crate::Error {
     errors::invalid(format!("webhook_url: {why}"))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_hosts_may_use_http() {
-        let loopback = |text: &str| is_loopback(&Url::parse(text).unwrap());
-        assert!(loopback("http://127.0.0.1:9000/") && loopback("http://[::1]/"));
-        assert!(loopback("http://localhost/"));
-        assert!(!loopback("http://localhost.example.com/") && !loopback("http://10.0.0.1/"));
-    }
 }

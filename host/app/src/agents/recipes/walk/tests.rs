@@ -81,14 +81,3 @@ fn wrong_steps_are_reported_with_their_place() {
         assert!(is_found, "{steps}: {found:?}");
     }
 }
-
-#[test]
-fn nesting_is_bounded() {
-    let mut steps = json!([{ "name": "last", "tool_slug": "X" }]);
-    for depth in 0..MAX_NESTING {
-        steps = json!([{ "name": format!("group{depth}"), "steps": steps }]);
-    }
-    assert_eq!(problems_of(steps.clone()), Vec::<String>::new());
-    let deeper = json!([{ "name": "group", "steps": steps }]);
-    assert!(problems_of(deeper)[0].contains("nested"));
-}
