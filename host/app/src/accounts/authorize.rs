@@ -52,11 +52,8 @@ pub struct Reconnection {
 }
 
 /// Starts another connection attempt for an account. An account of a scheme without redirect stays
-/// as it is.
-///
-/// # Errors
-/// Fails if the account does not exist, fields are missing, its auth config is deleted or disabled,
-/// or the store refuses.
+/// as it is. Fails if the account does not exist, fields are missing, its auth config is deleted or
+/// disabled, or the store refuses.
 pub async fn reconnect(
     app: &App,
     project: &Project,

@@ -23,12 +23,9 @@ pub struct Completion {
 }
 
 /// Completes an attempt with the project's confirmation that the user who authorized it is the user
-/// it knows. The account becomes active.
-///
-/// # Errors
-/// Fails with [`errors::SESSION_NOT_FOUND`] if the session does not exist or has ended, and with
-/// [`errors::ACCOUNT_REFUSED`] if the session belongs to another user. In the latter case the
-/// account fails.
+/// it knows. The account becomes active. Fails with [`errors::SESSION_NOT_FOUND`] if the session
+/// does not exist or has ended, and with [`errors::ACCOUNT_REFUSED`] if the session belongs to
+/// another user. In the latter case the account fails.
 pub async fn complete(
     app: &App,
     project: &Project,

@@ -66,11 +66,9 @@ pub enum CustomParameter {
 }
 
 impl CustomCredential {
-    /// Creates a credential of parts to add to requests. Of too many secrets few are copied, on the thread
-    /// that has parsed them.
-    ///
-    /// # Errors
-    /// Fails if it contains more secrets than a response is searched for.
+    /// Creates a credential of parts to add to requests. Of too many secrets few are copied, on the
+    /// thread that has parsed them. Fails if it contains more secrets than a response is searched
+    /// for.
     pub fn from_parts(
         parameters: Vec<CustomParameter>,
         body: Values,

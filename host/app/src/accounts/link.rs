@@ -57,12 +57,10 @@ pub struct LinkCreated {
     pub sharing: Sharing,
 }
 
-/// Creates a pending account and the address of the page on which its user connects it.
-///
-/// # Errors
-/// Fails if the auth config is unknown or disabled, the toolkit needs no account, the project does
-/// not allow its users to connect through the operator's OAuth apps, the operator has removed the
-/// one of the toolkit, or an address is invalid.
+/// Creates a pending account and the address of the page on which its user connects it. Fails if
+/// the auth config is unknown or disabled, the toolkit needs no account, the project does not allow
+/// its users to connect through the operator's OAuth apps, the operator has removed the one of the
+/// toolkit, or an address is invalid.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<LinkCreated> {
     let callback_url = request
         .callback_url

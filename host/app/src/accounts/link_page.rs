@@ -86,11 +86,8 @@ pub enum Submitted {
     Redirect(String),
 }
 
-/// Returns the content of the page of a link. Changes nothing.
-///
-/// # Errors
-/// Fails with [`errors::ATTEMPT_UNKNOWN`] if the link does not exist, or if the store does not
-/// answer.
+/// Returns the content of the page of a link. Changes nothing. Fails with
+/// [`errors::ATTEMPT_UNKNOWN`] if the link does not exist, or if the store does not answer.
 pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
     Ok(match load_link(app, token).await? {
         LinkState::Closed(page) => page,
@@ -99,11 +96,8 @@ pub async fn open_link(app: &App, token: &str) -> Result<LinkPage> {
 }
 
 /// Handles a submitted form: stores a key, or redirects the browser to the provider. `browser` is
-/// the value of the cookie that the page has set.
-///
-/// # Errors
-/// Fails with [`errors::ATTEMPT_UNKNOWN`] if the link does not exist, or if the store or the
-/// provider does not answer.
+/// the value of the cookie that the page has set. Fails with [`errors::ATTEMPT_UNKNOWN`] if the
+/// link does not exist, or if the store or the provider does not answer.
 pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) -> Result<Submitted> {
     let session = match load_link(app, token).await? {
         LinkState::Closed(page) => return Ok(Submitted::ShowPage(page)),

@@ -20,11 +20,8 @@ const REVOCATION_PAGE_SIZE: u64 = 100;
 
 /// Revokes an account's credential: the provider is asked to revoke its tokens, and the server
 /// erases them. Returns the tokens that the provider revoked, or the credential if only this server
-/// erased it.
-///
-/// # Errors
-/// Fails if the account does not exist, its credential is absent or revoked, or the provider does
-/// not answer. In these cases nothing has changed.
+/// erased it. Fails if the account does not exist, its credential is absent or revoked, or the
+/// provider does not answer. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<RevokedToken>> {
     let account = record(app, project, id).await?;
     if account.body.status == Status::Revoked {

@@ -55,10 +55,7 @@ const PUBLIC_NAMES: [&str; 27] = [
 ];
 
 /// Validates the given values against the fields of a scheme, adds defaults, and gives each secret
-/// the name that the toolkit uses.
-///
-/// # Errors
-/// Returns one line for each missing or wrong field.
+/// the name that the toolkit uses. Fails with one line for each missing or wrong field.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = normalize_names(scheme, given);
     check_values(scheme, &given)?;
@@ -90,12 +87,9 @@ fn field_line(problem: &FieldProblem<'_>, given: &Values) -> String {
     format!("{problem}{question}")
 }
 
-/// Rejects values that are not strings, which may lack digits that the user has typed, and values that
-/// cannot be sent. The flow of a scheme fills its hidden fields with any values. The names are those of
-/// the toolkit.
-///
-/// # Errors
-/// Returns one line for each wrong value.
+/// Rejects values that are not strings, which may lack digits that the user has typed, and values
+/// that cannot be sent. The flow of a scheme fills its hidden fields with any values. The names are
+/// those of the toolkit. Fails with one line for each wrong value.
 pub(super) fn check_values(scheme: &AuthScheme, given: &Values) -> Result<(), Vec<String>> {
     let filled_in = scheme.fields.iter().filter(|field| !field.hidden);
     let names = filled_in

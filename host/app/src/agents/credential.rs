@@ -31,10 +31,8 @@ impl Credential {
         Self { key, consent }
     }
 
-    /// Checks that the key and the consent still exist.
-    ///
-    /// # Errors
-    /// [`errors::CREDENTIAL_REVOKED`] if one does not.
+    /// Checks that the key and the consent still exist. Fails with [`errors::CREDENTIAL_REVOKED`]
+    /// if one does not.
     pub(super) async fn check(&self, app: &App) -> Result<()> {
         let is_valid = projects::holder_by_record(app, &self.key).await?.is_some()
             && match &self.consent {

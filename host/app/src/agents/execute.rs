@@ -86,11 +86,9 @@ pub(super) async fn execute_prepared(
 }
 
 /// Executes a tool in a session, with an account of the session's user, and records the execution.
-///
-/// # Errors
 /// Fails before the tool runs: if the session does not permit it or requires approval of the call,
-/// if the user lacks a usable account, or for a reason of `runs::execute`. After that, every outcome
-/// is an [`Execution`].
+/// if the user lacks a usable account, or for a reason of `runs::execute`. After that, every
+/// outcome is an [`Execution`].
 pub(super) async fn execute_tool(
     app: &App,
     caller: &SessionCaller,

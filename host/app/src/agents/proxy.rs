@@ -103,12 +103,10 @@ fn texts(values: Option<BTreeMap<String, Value>>) -> Vec<(String, String)> {
 }
 
 /// Sends a request to the provider of a toolkit with an account of the session's user, and records
-/// it. The session decides about user and account of the request; `account` is the id or the alias of
-/// the one that the call asks for.
-///
-/// # Errors
-/// Fails if the toolkit does not exist, if the session does not permit proxy requests to it, if the
-/// user lacks a usable account, or for a reason of `runs::proxy`.
+/// it. The session decides about user and account of the request; `account` is the id or the alias
+/// of the one that the call asks for. Fails if the toolkit does not exist, if the session does not
+/// permit proxy requests to it, if the user lacks a usable account, or for a reason of
+/// `runs::proxy`.
 pub async fn proxy(
     app: &App,
     caller: &SessionCaller,

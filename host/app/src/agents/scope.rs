@@ -62,10 +62,7 @@ pub enum Refusal {
     HintDisabled,
 }
 
-/// Decides whether a session permits a tool.
-///
-/// # Errors
-/// Returns the first filter that excludes the tool.
+/// Decides whether a session permits a tool. Fails with the first filter that excludes the tool.
 pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
     permit_toolkit(config, tool.toolkit)?;
     if permission_of(config, tool) == Permission::AlwaysDeny {
@@ -99,10 +96,7 @@ pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
     )
 }
 
-/// Decides whether a session permits a toolkit.
-///
-/// # Errors
-/// Returns the filter that excludes the toolkit.
+/// Decides whether a session permits a toolkit. Fails with the filter that excludes the toolkit.
 pub fn permit_toolkit(config: &Config, toolkit: &str) -> Result<(), Refusal> {
     match &config.toolkits {
         Some(Filter::Enable(enabled)) if !lists(enabled, toolkit) => {
@@ -226,10 +220,9 @@ pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
 }
 
 /// Checks that a session permits proxy requests to the provider of a toolkit. A session that limits
-/// the tools of the toolkit refuses them, because a proxy request could do what an excluded tool does.
-///
-/// # Errors
-/// Fails with [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
+/// the tools of the toolkit refuses them, because a proxy request could do what an excluded tool
+/// does. Fails with [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the
+/// reason.
 pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
     check_toolkit(config, toolkit)?;
     let reason = if config.proxy_execute == Some(false) {

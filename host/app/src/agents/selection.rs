@@ -18,12 +18,10 @@ pub(super) const EMPTY_ACCOUNT: &str =
     "is empty; leave it out for the account that the session uses by default";
 
 /// Returns the account with which a session uses a toolkit. `named` is the id or the alias of an
-/// account that the call asks for.
-///
-/// # Errors
-/// Fails if the user lacks a usable account; if the named account is empty, does not exist, belongs to another
-/// user or toolkit, is not one of those that the session pins, or is of an auth config that the
-/// session may not use; or if the session requires the call to name one of several accounts.
+/// account that the call asks for. Fails if the user lacks a usable account; if the named account
+/// is empty, does not exist, belongs to another user or toolkit, is not one of those that the
+/// session pins, or is of an auth config that the session may not use; or if the session requires
+/// the call to name one of several accounts.
 pub async fn select(
     app: &App,
     caller: &SessionCaller,

@@ -62,12 +62,10 @@ const CONCURRENT_BLOBS: usize = 8;
 const MAX_CHANGE_MS: i64 = 3_600_000;
 
 /// Stores a set of changes, whole or not at all. Each path is relative to the folder of the
-/// session's files. `variables` are those of the workbench; `None` leaves them as they are. `turn` is
-/// the turn of the script or command that made the changes.
-///
-/// # Errors
-/// Fails if a path is invalid, if the files would exceed a limit of the session or the quota of the
-/// project, if the session was deleted, or if the turn is lost.
+/// session's files. `variables` are those of the workbench; `None` leaves them as they are. `turn`
+/// is the turn of the script or command that made the changes. Fails if a path is invalid, if the
+/// files would exceed a limit of the session or the quota of the project, if the session was
+/// deleted, or if the turn is lost.
 pub(crate) async fn apply(
     app: &App,
     caller: &SessionCaller,

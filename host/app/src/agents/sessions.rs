@@ -77,9 +77,7 @@ impl Session {
     }
 
     /// Checks that the configuration has the version that a change was made for, if it names one.
-    ///
-    /// # Errors
-    /// [`errors::SESSION_VERSION_CHANGED`] if it has another version.
+    /// Fails with [`errors::SESSION_VERSION_CHANGED`] if it has another version.
     pub fn check_version(&self, expected: Option<u32>) -> Result<()> {
         match expected {
             Some(expected) if expected != self.version => {

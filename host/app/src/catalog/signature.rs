@@ -24,11 +24,8 @@ struct Trusted {
 }
 
 impl TrustedKeys {
-    /// Parses minisign public keys. Each string is the line with the key, or the whole file with its
-    /// comment.
-    ///
-    /// # Errors
-    /// Returns the first string that is not a public key.
+    /// Parses minisign public keys. Each string is the line with the key, or the whole file with
+    /// its comment. Fails with the first string that is not a public key.
     pub fn read<T: AsRef<str>>(keys: &[T]) -> std::result::Result<Self, String> {
         let trusted = keys.iter().map(|text| {
             parse_key(text.as_ref()).ok_or_else(|| crate::core::truncate(text.as_ref()))

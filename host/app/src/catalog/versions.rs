@@ -20,10 +20,8 @@ pub(super) enum Unresolved {
 /// `00000000_00`.
 ///
 /// Versions compare as strings. Of the versions that are not deprecated, `latest` is the greatest
-/// and the base version is the oldest. An exact version is found even if it is deprecated.
-///
-/// # Errors
-/// Returns [`Unresolved`] if no version was found.
+/// and the base version is the oldest. An exact version is found even if it is deprecated. Fails
+/// with [`Unresolved`] if no version was found.
 pub(super) fn resolve<'a, R>(
     releases: &'a BTreeMap<String, R>,
     wanted: &str,

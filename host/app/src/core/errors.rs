@@ -86,10 +86,8 @@ pub fn busy(capacity: Capacity, busy: Busy) -> Error {
     }
 }
 
-/// Collects the results of several checks of a request.
-///
-/// # Errors
-/// The error of the first check that failed, with the problems that the others found, too.
+/// Collects the results of several checks of a request. Fails with the error of the first check
+/// that failed, with the problems that the others found, too.
 pub fn collect_all<T, C: Default + Extend<T>>(
     checks: impl IntoIterator<Item = Result<T>>,
 ) -> Result<C> {
@@ -109,10 +107,8 @@ pub fn collect_all<T, C: Default + Extend<T>>(
     failed.map_or(Ok(values), Err)
 }
 
-/// Returns both results of two checks of a request.
-///
-/// # Errors
-/// The error of the first check that failed, with the problems that the other one found, too.
+/// Returns both results of two checks of a request. Fails with the error of the first check that
+/// failed, with the problems that the other one found, too.
 pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
     match (first, second) {
         (Ok(first), Ok(second)) => Ok((first, second)),
@@ -121,10 +117,7 @@ pub fn both<A, B>(first: Result<A>, second: Result<B>) -> Result<(A, B)> {
     }
 }
 
-/// Refuses a request that has problems.
-///
-/// # Errors
-/// The error that `refuse` makes of the problems.
+/// Refuses a request that has problems. Fails with the error that `refuse` makes of the problems.
 pub fn refuse_problems(
     problems: Vec<String>,
     refuse: impl FnOnce(Vec<String>) -> Error,

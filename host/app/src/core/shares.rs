@@ -102,10 +102,7 @@ impl TaskOwner {
 }
 
 impl Shares {
-    /// Starts the threads of busy projects.
-    ///
-    /// # Errors
-    /// Returns an error if the system refuses a thread.
+    /// Starts the threads of busy projects. Fails if the system refuses a thread.
     pub fn start() -> io::Result<Self> {
         let processors = available_parallelism().map_or(1, usize::from);
         let threads = processors.saturating_sub(1).max(1);

@@ -136,10 +136,8 @@ impl KeyRestrictions {
 }
 
 impl Ranges {
-    /// Reads the addresses and networks of a field of a request.
-    ///
-    /// # Errors
-    /// One line for each element that is not an address or a network, or one for too many of them.
+    /// Reads the addresses and networks of a field of a request. Fails with one line for each
+    /// element that is not an address or a network, or one for too many of them.
     pub fn parse(field: &str, given: &[String]) -> Result<Self, Vec<String>> {
         if given.len() > MAX_RANGES {
             return Err(vec![format!("{field}: at most {MAX_RANGES} addresses")]);

@@ -81,12 +81,11 @@ pub const MAX_WAIT: Duration = Duration::from_secs(120);
 /// Interval at which a run is looked at that another server works on.
 const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Executes a recipe of the session's user, waits for its end, and records the call. The result has the
-/// state of the run. A run that takes longer than [`MAX_WAIT`], or whose caller is gone, continues.
-///
-/// # Errors
-/// Fails before the first step: if the recipe does not exist, if the arguments do not match its schema,
-/// or if the project has too many runs. After that, every outcome is an [`Execution`].
+/// Executes a recipe of the session's user, waits for its end, and records the call. The result has
+/// the state of the run. A run that takes longer than [`MAX_WAIT`], or whose caller is gone,
+/// continues. Fails before the first step: if the recipe does not exist, if the arguments do not
+/// match its schema, or if the project has too many runs. After that, every outcome is an
+/// [`Execution`].
 pub async fn execute(
     app: &App,
     caller: &SessionCaller,

@@ -27,27 +27,20 @@ pub use reader::Reader;
 pub use tree::MAX_DEPTH;
 pub(crate) use tree::{Members, Rules, Tree};
 
-/// Parses one JSON value strictly.
-///
-/// # Errors
-/// The problem, if the bytes are not exactly one JSON value in UTF-8 or break a rule of [`Rules::Strict`].
-/// Its path leads to the value that breaks a rule.
+/// Parses one JSON value strictly. Fails with the problem if the bytes are not exactly one JSON
+/// value in UTF-8 or break a rule of [`Rules::Strict`]. Its path leads to the value that breaks a
+/// rule.
 pub fn parse(bytes: &[u8]) -> Result<Value, Problem> {
     Tree::parse(bytes, &Bump::new(), Rules::Strict).map(|tree| tree.to_value())
 }
 
-/// Parses one JSON value without the strict rules.
-///
-/// # Errors
-/// Returns an error as [`parse`] does, under [`Rules::Lenient`].
+/// Parses one JSON value without the strict rules. Fails as [`parse`] does, under
+/// [`Rules::Lenient`].
 pub(crate) fn parse_leniently(bytes: &[u8]) -> Result<Value, Problem> {
     Tree::parse(bytes, &Bump::new(), Rules::Lenient).map(|tree| tree.to_value())
 }
 
-/// Reads a value as a type.
-///
-/// # Errors
-/// The first problem, if the value does not fit the type.
+/// Reads a value as a type. Fails with the first problem if the value does not fit the type.
 pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     T::deserialize(Reader::new(value))
 }

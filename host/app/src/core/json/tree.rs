@@ -71,10 +71,8 @@ pub(crate) enum Rules {
 }
 
 impl<'a> Tree<'a> {
-    /// Parses one JSON value.
-    ///
-    /// # Errors
-    /// The problem, if the bytes are not exactly one JSON value in UTF-8 or break a rule.
+    /// Parses one JSON value. Fails with the problem if the bytes are not exactly one JSON value in
+    /// UTF-8 or break a rule.
     pub(crate) fn parse(bytes: &'a [u8], arena: &'a Bump, rules: Rules) -> Result<Self, Problem> {
         let text = str::from_utf8(bytes).map_err(|cause| Problem::of_charset(bytes, cause))?;
         let mut builder = Builder {

@@ -69,11 +69,9 @@ impl Vault {
             .is_some())
     }
 
-    /// Opens the vault of a store, and creates it if the store is new.
-    ///
-    /// # Errors
-    /// Returns [`OpenError::WrongKey`] if the store was created with another master key. In this
-    /// case nothing was written.
+    /// Opens the vault of a store, and creates it if the store is new. Fails with
+    /// [`OpenError::WrongKey`] if the store was created with another master key. In this case
+    /// nothing was written.
     pub async fn open(
         store: Store,
         file: &KeyFile,

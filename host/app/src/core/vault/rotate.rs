@@ -82,11 +82,8 @@ impl Vault {
     }
 
     /// Seals all data keys by a new master key, which replaces the old one in the key file.
-    /// Continues a rotation that was interrupted.
-    ///
-    /// # Errors
-    /// Returns an error if the key file or the store refuses. Both keys are in the key file in this
-    /// case, and every data key opens.
+    /// Continues a rotation that was interrupted. Fails if the key file or the store refuses. Both
+    /// keys are in the key file in this case, and every data key opens.
     pub async fn rotate(&self, path: &Path, now: Time) -> std::result::Result<(), RotateError> {
         let found = KeyFile::read(path)?;
         let file = {

@@ -68,13 +68,10 @@ pub struct ReplayRange {
 }
 
 /// Sends the events of a time range again that were not delivered, or that have no delivery because
-/// the subscription did not exist, did not want them or was disabled. An event that was delivered to
-/// another URL counts as not delivered to the endpoint. An event for which a tool runs instead of a
-/// webhook is not sent. Returns their number.
-///
-/// # Errors
-/// Fails if the subscription does not exist, the URL may not be reached, or the range has more
-/// events than one replay may have.
+/// the subscription did not exist, did not want them or was disabled. An event that was delivered
+/// to another URL counts as not delivered to the endpoint. An event for which a tool runs instead
+/// of a webhook is not sent. Returns their number. Fails if the subscription does not exist, the
+/// URL may not be reached, or the range has more events than one replay may have.
 pub async fn replay_range(
     app: &App,
     project: &Project,

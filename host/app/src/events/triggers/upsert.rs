@@ -59,8 +59,6 @@ pub struct Upserted {
 }
 
 /// Creates an instance, or enables the one with the same trigger type, account and configuration.
-///
-/// # Errors
 /// Fails if the trigger type or the account does not exist, the account is deleted or not active,
 /// the configuration does not match its schema, the schedule or the action is invalid, or the
 /// project has too many instances.

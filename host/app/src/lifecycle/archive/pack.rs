@@ -22,12 +22,9 @@ use crate::{
 };
 
 /// Writes a new archive of the frames that [`export_frames`](super::export_frames) gives. The file
-/// is durable and readable by its owner only. This function blocks.
-///
-/// # Errors
-/// Fails if the file exists already or cannot be written, if the frames end early, or if the key
-/// does not open the exported data keys, because such a backup would be useless. No file is left in
-/// these cases.
+/// is durable and readable by its owner only. This function blocks. Fails if the file exists
+/// already or cannot be written, if the frames end early, or if the key does not open the exported
+/// data keys, because such a backup would be useless. No file is left in these cases.
 pub fn pack<R: Read>(
     from: impl FnOnce() -> Result<R, String>,
     file: &Path,

@@ -20,10 +20,8 @@ const SCAN_PAGE_ROWS: u64 = 256;
 /// well.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Writes a consistent snapshot of all records, then all blobs, then the end frame.
-///
-/// # Errors
-/// Returns an error if the store cannot be read, or if the frames are not consumed.
+/// Writes a consistent snapshot of all records, then all blobs, then the end frame. Fails if the
+/// store cannot be read, or if the frames are not consumed.
 pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
     let mut counts = Counts::default();
     let mut session_blobs = HashSet::new();

@@ -25,10 +25,7 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 /// Maximum number of frames that wait to be written.
 const MAX_QUEUED_FRAMES: usize = 16;
 
-/// Returns true if a store holds no record.
-///
-/// # Errors
-/// Returns an error if the store cannot be read.
+/// Returns true if a store holds no record. Fails if the store cannot be read.
 pub async fn is_empty(store: &Store) -> Result<bool> {
     for collection in COLLECTIONS {
         if !store.scan(collection, "", 1).await?.is_empty() {
@@ -38,12 +35,9 @@ pub async fn is_empty(store: &Store) -> Result<bool> {
     Ok(true)
 }
 
-/// Restores the content of a checked archive into an empty store.
-///
-/// # Errors
-/// Returns an error if the store is not empty, the archive was changed after the check, or the
-/// store refuses. In the last two cases the store is incomplete and must be emptied before another
-/// attempt.
+/// Restores the content of a checked archive into an empty store. Fails if the store is not empty,
+/// the archive was changed after the check, or the store refuses. In the last two cases the store
+/// is incomplete and must be emptied before another attempt.
 pub async fn restore(
     store: &Store,
     archive: CheckedArchive,

@@ -52,10 +52,8 @@ pub enum ProxyBody {
 impl ProxyBody {
     /// Returns the field `body` of the JSON object of a project's request: a string is sent as it
     /// is, any other value as JSON, as it is written there, because numbers lose digits in a parsed
-    /// value. Null is no body. The inner error means that the bytes are no JSON object.
-    ///
-    /// # Errors
-    /// As [`LargeWork::scan`](crate::core::large_work::LargeWork::scan).
+    /// value. Null is no body. The inner error means that the bytes are no JSON object. Fails as
+    /// [`LargeWork::scan`](crate::core::large_work::LargeWork::scan).
     pub async fn find_in(
         app: &App,
         tenant: &Arc<str>,
