@@ -99,7 +99,7 @@ pub(super) fn read(
         sources.add_file(path, &in_file);
         builder = builder.add_source(source);
     }
-    sources.set_settings_file(file);
+    sources.file = file;
     // Values stay texts until a key needs another type: a key that consists of digits is not a
     // number.
     let environment = Environment::with_prefix("TOOLHOST")
