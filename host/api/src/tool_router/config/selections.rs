@@ -33,7 +33,7 @@ view! {
 
 view! {
     /// Selection of the tools of a toolkit: those to enable, those to disable, or by tags.
-    #[derive(Debug, Clone, Default, Deserialize)]
+    #[derive(Debug, Clone, Deserialize)]
     #[serde(deny_unknown_fields, expecting = "an object such as {\"enable\": [\"GITHUB_GET_ME\"]}")]
     #[schema(as = SessionToolsFilterRequest)]
     pub(crate) struct ToolSelection {
@@ -55,7 +55,7 @@ pub(crate) enum TagsBody {
 }
 
 view! {
-    #[derive(Debug, Clone, Default, Deserialize)]
+    #[derive(Debug, Clone, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[schema(as = SessionTagSelection)]
     pub(crate) struct TagSelection {
@@ -134,12 +134,6 @@ pub(super) fn into_filters(
     }
     errors::refuse_problems(problems, errors::session_invalid)?;
     Ok(filters)
-}
-
-impl Default for TagsBody {
-    fn default() -> Self {
-        Self::Selection(TagSelection::default())
-    }
 }
 
 impl TagsBody {
