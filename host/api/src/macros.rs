@@ -55,7 +55,7 @@ macro_rules! refusals {
 macro_rules! view {
     (
         $(#[$attribute:meta])*
-        $visibility:vis struct $name:ident from ($($parameter:ident: $given:ty),+ $(,)?)
+        $visibility:vis struct $name:ident from $source:tt $(: $from:ty)?
             $(where { $($before:tt)+ })?
         {
             $(
@@ -71,35 +71,21 @@ macro_rules! view {
             }
         }
 
+        view! { @from $name $source $(: $from)? { $($($before)+)? } { $($field: $value,)+ } }
+    };
+    (@from $name:ident ($($parameter:ident: $given:ty),+ $(,)?) { $($before:tt)* } { $($fields:tt)+ }) => {
         impl $name {
             pub(crate) fn new($($parameter: $given),+) -> Self {
-                $($($before)+)?
-                Self { $($field: $value,)+ }
+                $($before)*
+                Self { $($fields)+ }
             }
         }
     };
-    (
-        $(#[$attribute:meta])*
-        $visibility:vis struct $name:ident from $source:ident: $from:ty
-            $(where { $($before:tt)+ })?
-        {
-            $(
-                $(#[$of_field:meta])*
-                $of:vis $field:ident $(? $(@ $absent:ident)?)? $(! $(@ $null:ident)?)?: $type:ty = $value:expr,
-            )+
-        }
-    ) => {
-        view! {
-            $(#[$attribute])*
-            $visibility struct $name {
-                $($(#[$of_field])* $of $field $(? $($absent)?)? $(! $($null)?)?: $type,)+
-            }
-        }
-
+    (@from $name:ident $source:ident: $from:ty { $($before:tt)* } { $($fields:tt)+ }) => {
         impl From<$from> for $name {
             fn from($source: $from) -> Self {
-                $($($before)+)?
-                Self { $($field: $value,)+ }
+                $($before)*
+                Self { $($fields)+ }
             }
         }
     };

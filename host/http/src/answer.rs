@@ -81,7 +81,12 @@ async fn respond(
     request: Request<Body>,
 ) -> Response<Body> {
     let server = &connection.server;
-    let mut report = Report::begin(server, request.method().clone());
+    let mut report = Report {
+        server,
+        method: request.method().clone(),
+        started: Instant::now(),
+        status: None,
+    };
     let refused = invalid_forwarding
         .or_else(|| too_long(&request))
         .or_else(|| bad_host(&request));
@@ -126,17 +131,6 @@ struct Report<'a> {
     started: Instant,
     /// Status of the response; `None` until it is made.
     status: Option<StatusCode>,
-}
-
-impl<'a> Report<'a> {
-    fn begin(server: &'a Server, method: Method) -> Self {
-        Self {
-            server,
-            method,
-            started: Instant::now(),
-            status: None,
-        }
-    }
 }
 
 impl Drop for Report<'_> {

@@ -333,18 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn cursor_round_trips_and_other_text_is_refused() {
-        let page = page(7, 50);
-        assert_eq!(read_cursor(&cursor(&page)).as_ref(), Some(&page));
-        let other = with_state(7, 50, Some("log_0a-Z"));
-        assert_eq!(read_cursor(&cursor(&other)), Some(other));
+    fn other_text_is_no_cursor() {
         let not = "|x|0-20|1-0|1-1001|-1-20|+1-20|9999999999999-20|1-20 |a-b|1-20-|1-20-/";
         for text in not.split('|') {
             assert_eq!(read_cursor(&BASE64.encode(text)), None, "{text}");
         }
         assert_eq!(read_cursor("1-20"), None, "not base64");
         let read = Page::new(Some(5.0), Some("Ny01MA=="));
-        assert_eq!(read.ok().unwrap(), page, "the cursor's limit wins");
+        assert_eq!(read.ok().unwrap(), page(7, 50), "the cursor's limit wins");
         assert!(Page::new(None, Some("%%%")).is_err());
     }
 

@@ -37,21 +37,3 @@ fn wrong_segments(path: &str, route: &str) -> Option<usize> {
     }
     segments.next().is_none().then_some(wrong)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn misspelled_segments_are_counted() {
-        let route = "/api/v3.1/connected_accounts/{id}/status";
-        for (path, wrong) in [
-            ("/api/v3.1/connected_account/ca_1/status", Some(1)),
-            ("/api/v3.1/connectedAccounts/ca_1/statuses", Some(2)),
-            ("/api/v3.1/connected_accounts/ca_1", None),
-            ("/api/v3.1/toolkits/ca_1/status", None),
-        ] {
-            assert_eq!(wrong_segments(path, route), wrong, "{path}");
-        }
-    }
-}

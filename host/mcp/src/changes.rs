@@ -52,7 +52,7 @@ impl ToolListChanges {
 
     /// Waits until the list has changed. Returns false if the stream is too old or the server stops.
     pub(super) async fn next(&mut self) -> bool {
-        while self.endpoint.is_serving() && Instant::now() < self.end {
+        while self.endpoint.server.is_serving() && Instant::now() < self.end {
             let changed = timeout(STOP_CHECK_INTERVAL, self.published.changed()).await;
             if matches!(changed, Ok(Ok(()))) {
                 let digest = self.endpoint.digest();
@@ -69,7 +69,7 @@ impl ToolListChanges {
 /// of a server without such streams, as the protocol permits.
 pub(super) fn stream(mut endpoint: Endpoint) -> Response {
     endpoint.open_stream();
-    if !endpoint.has_stream() {
+    if endpoint.stream.is_none() {
         return refuse_method(METHODS_WITHOUT_STREAM);
     }
     let changes = ToolListChanges::watch(endpoint);

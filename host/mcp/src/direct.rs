@@ -236,21 +236,6 @@ mod tests {
     }
 
     #[test]
-    fn lists_may_have_a_cursor() {
-        for (params, expected) in [
-            ("", None),
-            (r#","params":{}"#, None),
-            (r#","params":{"cursor":"x"}"#, Some("x")),
-        ] {
-            let body = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/list"{params}}}"#);
-            match read(&[], &body).unwrap().method {
-                Method::ListTools { cursor } => assert_eq!(cursor.as_deref(), expected),
-                Method::CallTool { .. } => panic!("it is a list"),
-            }
-        }
-    }
-
-    #[test]
     fn other_requests_are_left_to_rmcp() {
         let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
         assert!(read(&[], list).is_some());

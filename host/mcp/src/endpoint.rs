@@ -36,7 +36,6 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     FIRST_VERSION_WITH_OUTPUT_SCHEMAS, PROTOCOL_VERSION,
-    accepted::Accepted,
     approving::CallApproval,
     calls::{self, Connection, RunningCall, cancellation},
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
@@ -81,12 +80,12 @@ pub(super) struct Endpoint {
     pub(super) caller: Caller,
     /// The client's connection.
     connection: Option<Connection>,
-    /// Permit of the stream that the request opens.
-    stream: Option<Arc<StreamPermit>>,
+    /// Permit of the stream of announcements that the request opens.
+    pub(super) stream: Option<Arc<StreamPermit>>,
     /// True if the response may be a stream.
-    may_stream: bool,
+    pub(super) may_stream: bool,
     /// True if lists of tools have the schemas of results.
-    reads_output_schemas: bool,
+    pub(super) reads_output_schemas: bool,
     /// Arguments of the call in the message, as they are written.
     call_arguments: Option<Bytes>,
 }
@@ -118,21 +117,6 @@ impl Endpoint {
         self
     }
 
-    /// Returns true if lists of tools have the schemas of results.
-    pub(super) fn reads_output_schemas(&self) -> bool {
-        self.reads_output_schemas
-    }
-
-    /// Restricts the responses to those that the client accepts.
-    pub(super) fn restrict(&mut self, accepted: Accepted) {
-        self.may_stream = accepted.streams;
-    }
-
-    /// Returns true if the response may be a stream.
-    pub(super) fn may_stream(&self) -> bool {
-        self.may_stream
-    }
-
     /// Cancels a call of the client's connection by the id of its request, as JSON text.
     pub(super) async fn cancel(&self, call: &str) {
         if let Some(connection) = &self.connection {
@@ -152,11 +136,6 @@ impl Endpoint {
             permits::leave();
         }
         self.stream = permit.map(Arc::new);
-    }
-
-    /// Returns true if the request opens a stream of announcements.
-    pub(super) fn has_stream(&self) -> bool {
-        self.stream.is_some()
     }
 
     /// Keeps the arguments of a call, because numbers lose digits in the values of `rmcp`. Returns the message
@@ -193,10 +172,6 @@ impl Endpoint {
 
     pub(super) fn app(&self) -> &App {
         &self.server.app
-    }
-
-    pub(super) fn is_serving(&self) -> bool {
-        self.server.is_serving()
     }
 
     /// Calls a tool until its client cancels the call with a notification. Returns `None` in that

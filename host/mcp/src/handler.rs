@@ -66,7 +66,7 @@ impl ServerHandler for Endpoint {
     /// subscriptions.
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let accepted = SubscriptionFilter::builder().tools_list_changed().build();
-        self.has_stream().then_some(accepted)
+        self.stream.is_some().then_some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -177,7 +177,7 @@ impl ServerHandler for Endpoint {
             Caller::Server(_) => None,
             Caller::Session(caller) => Some(&caller.progress),
         };
-        let mut reports = ProgressReports::new(&context, recipes, self.may_stream());
+        let mut reports = ProgressReports::new(&context, recipes, self.may_stream);
         reports.send().await;
         loop {
             tokio::select! {

@@ -206,7 +206,7 @@ async fn answer_message(
     if let Some(ConnectionMessage::Cancel(call)) = &message {
         endpoint.cancel(call).await;
     }
-    endpoint.restrict(accepted);
+    endpoint.may_stream = accepted.streams;
     if message == Some(ConnectionMessage::Listen) {
         endpoint.open_stream();
     }

@@ -71,7 +71,7 @@ impl Endpoint {
     }
 
     fn describe(&self, offered: &Offered) -> Result<Description, Error> {
-        let with_output = self.reads_output_schemas();
+        let with_output = self.reads_output_schemas;
         match offered {
             Offered::Meta(tool) => {
                 let mut described = tools::meta_tool(*tool, &self.server.branding);

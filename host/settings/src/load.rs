@@ -14,6 +14,7 @@ use super::{
     Config, Flags, Setting, all,
     problems::Problems,
     s3,
+    setting::numbers_text,
     sources::{SettingsFile, Sources},
     types, value_at,
 };
@@ -98,7 +99,7 @@ pub(super) fn read(
         sources.add_file(path, &in_file);
         builder = builder.add_source(source);
     }
-    sources.set_settings_file(file);
+    sources.file = file;
     // Values stay texts until a key needs another type: a key that consists of digits is not a
     // number.
     let environment = Environment::with_prefix("TOOLHOST")
@@ -141,9 +142,9 @@ fn check_ranges(config: &Config, settings: &[Setting], problems: &mut Problems) 
     let values = serde_json::to_value(config)?;
     for setting in settings {
         let number = value_at(&values, &setting.key).as_u64();
-        if let (Some(range), Some(number)) = (setting.range, number) {
-            let text = format!("is {number}: it must be {range}");
-            problems.unless(range.contains(number), &setting.key, text);
+        if let (Some(range), Some(number)) = (&setting.range, number) {
+            let text = format!("is {number}: it must be {}", numbers_text(range));
+            problems.unless(range.contains(&number), &setting.key, text);
         }
     }
     Ok(())

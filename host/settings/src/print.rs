@@ -81,7 +81,7 @@ pub fn example() -> String {
 /// If a path is not Unicode text.
 pub fn effective(config: &Config, sources: &Sources) -> Result<String> {
     let values = serde_json::to_value(config).context("print a path that is not Unicode")?;
-    let file = match sources.settings_file() {
+    let file = match &sources.file {
         SettingsFile::Read(path) => absolute(path).display().to_string(),
         SettingsFile::Unreadable(path) => {
             format!("none; this user may not read {}", path.display())

@@ -1,9 +1,6 @@
 //! Declaration of settings: [`settings!`] makes a struct of values and a description of each.
 
-use std::{
-    collections::BTreeMap,
-    ops::{RangeFrom, RangeInclusive},
-};
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde_json::Value;
 
@@ -24,7 +21,7 @@ pub struct Setting {
     /// Unit of a number.
     pub unit: Option<&'static str>,
     /// Allowed numbers.
-    pub range: Option<Range>,
+    pub range: Option<RangeInclusive<u64>>,
     /// Meaning of 0.
     pub zero: Option<&'static str>,
     /// Effect of not setting it, if it lacks a default value.
@@ -70,9 +67,9 @@ impl Setting {
 
     /// Formats the allowed numbers with their unit, and the meaning of 0; empty if any number is allowed.
     pub fn range_text(&self) -> String {
-        let range = self.range.map(|range| match self.unit {
-            Some(unit) => format!("{range} {unit}"),
-            None => range.to_string(),
+        let range = self.range.as_ref().map(|range| match self.unit {
+            Some(unit) => format!("{} {unit}", numbers_text(range)),
+            None => numbers_text(range),
         });
         let zero = self.zero.map(|meaning| format!("0: {meaning}"));
         let parts: Vec<_> = range.into_iter().chain(zero).collect();
@@ -80,44 +77,11 @@ impl Setting {
     }
 }
 
-/// Allowed numbers of a setting.
-#[derive(Debug, Clone, Copy)]
-pub struct Range {
-    least: u64,
-    most: Option<u64>,
-}
-
-impl Range {
-    pub(super) fn contains(self, number: u64) -> bool {
-        number >= self.least && self.most.is_none_or(|most| number <= most)
-    }
-}
-
-impl From<RangeInclusive<u64>> for Range {
-    fn from(range: RangeInclusive<u64>) -> Self {
-        Self {
-            least: *range.start(),
-            most: Some(*range.end()),
-        }
-    }
-}
-
-impl From<RangeFrom<u64>> for Range {
-    fn from(range: RangeFrom<u64>) -> Self {
-        Self {
-            least: range.start,
-            most: None,
-        }
-    }
-}
-
-impl std::fmt::Display for Range {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.least, self.most) {
-            (least, None) => write!(f, "at least {least}"),
-            (0, Some(most)) => write!(f, "at most {most}"),
-            (least, Some(most)) => write!(f, "{least} to {most}"),
-        }
+/// Formats the allowed numbers of a setting.
+pub(super) fn numbers_text(range: &RangeInclusive<u64>) -> String {
+    match (range.start(), range.end()) {
+        (0, most) => format!("at most {most}"),
+        (least, most) => format!("{least} to {most}"),
     }
 }
 

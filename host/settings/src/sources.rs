@@ -50,7 +50,7 @@ impl fmt::Display for Source {
 /// The settings file, and the origin of each value other than a default.
 #[derive(Debug, Default)]
 pub struct Sources {
-    file: SettingsFile,
+    pub(super) file: SettingsFile,
     values: BTreeMap<String, Source>,
 }
 
@@ -58,16 +58,6 @@ impl Sources {
     /// Returns the origin of the value of a key.
     pub(super) fn find(&self, key: &str) -> &Source {
         self.values.get(key).unwrap_or(&Source::Default)
-    }
-
-    /// Returns the settings file.
-    pub(super) fn settings_file(&self) -> &SettingsFile {
-        &self.file
-    }
-
-    /// Notes the settings file.
-    pub(super) fn set_settings_file(&mut self, file: SettingsFile) {
-        self.file = file;
     }
 
     /// Returns true if the key has a value other than the default.

@@ -13,7 +13,6 @@ use app::{
         ids::{LogId, SessionId},
         shown_slug,
     },
-    runs::Execution,
 };
 use bytes::Bytes;
 use http::{
@@ -117,7 +116,17 @@ impl ResultView {
 
     fn new(app: &App, outcome: Approvable) -> Self {
         match outcome {
-            Approvable::Executed(execution) => execution.into(),
+            Approvable::Executed(execution) => Self {
+                data: RawJson(execution.data),
+                result_type: match execution.error {
+                    None => ResultType::Completed,
+                    Some(_) => ResultType::Failed,
+                },
+                error: execution.error,
+                log_id: execution.log_id,
+                input_requests: None,
+                request_state: None,
+            },
             Approvable::ApprovalRequired { message, state } => Self {
                 input_requests: Some(questions(message)),
                 request_state: Some(state),
@@ -127,23 +136,6 @@ impl ResultView {
                 error: Some(DECLINED_MESSAGE.to_owned()),
                 ..Self::not_run(app, ResultType::Failed)
             },
-        }
-    }
-}
-
-impl From<Execution> for ResultView {
-    fn from(execution: Execution) -> Self {
-        Self {
-            data: RawJson(execution.data),
-            result_type: if execution.error.is_none() {
-                ResultType::Completed
-            } else {
-                ResultType::Failed
-            },
-            error: execution.error,
-            log_id: execution.log_id,
-            input_requests: None,
-            request_state: None,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Tests of texts about settings.
 
-use super::super::{Config, Flags, all, effective, example, load, sources::SettingsFile};
+use super::{
+    super::{Config, all, effective, example},
+    Flags, SettingsFile, load, read_file, variables,
+};
 
 #[test]
 fn errors_show_no_credentials() {
@@ -13,10 +16,7 @@ fn errors_show_no_credentials() {
         "llm.key = [\"0012e7\"]",
     ] {
         std::fs::write(&file, text).unwrap();
-        let none = std::iter::empty();
-        let error =
-            load::read(&Flags::default(), SettingsFile::Read(file.clone()), none).unwrap_err();
-        let error = format!("{error:#}");
+        let error = format!("{:#}", read_file(&file, &[]).unwrap_err());
         assert!(!error.contains("0012e7"), "{error}");
         assert!(error.contains("toolhost.toml"), "{error}");
     }
@@ -32,12 +32,7 @@ fn example_file_is_accepted_without_comment_signs() {
         _ => line,
     });
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    let loaded = load::read(
-        &Flags::default(),
-        SettingsFile::Read(file.clone()),
-        std::iter::empty(),
-    )
-    .unwrap();
+    let loaded = read_file(&file, &[]).unwrap();
     for setting in all() {
         let is_set = loaded.sources.contains(&setting.key);
         assert!(is_set, "{} is missing", setting.key);
@@ -56,16 +51,10 @@ fn printed_settings_can_be_read_back() {
             "quote \" and \u{7f}",
         ),
     ];
-    let pairs = pairs.map(|(name, value)| (name.into(), value.into()));
-    let first = load::read(&Flags::default(), SettingsFile::Missing, pairs.into_iter()).unwrap();
+    let first = load::read(&Flags::default(), SettingsFile::Missing, variables(&pairs)).unwrap();
     let printed = effective(&first.config, &first.sources).unwrap();
     std::fs::write(&file, &printed).unwrap();
-    let second = load::read(
-        &Flags::default(),
-        SettingsFile::Read(file.clone()),
-        std::iter::empty(),
-    )
-    .unwrap();
+    let second = read_file(&file, &[]).unwrap();
     let value = |config: &Config| serde_json::to_value(config).unwrap();
     assert_eq!(value(&first.config), value(&second.config), "{printed}");
 }

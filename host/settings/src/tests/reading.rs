@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     super::{Allocator, Setting, all, removed},
-    Flags, SettingsFile, load, read, read_with,
+    Flags, SettingsFile, load, read, read_file, read_with,
 };
 
 #[test]
@@ -71,14 +71,7 @@ fn removed_settings_warn_instead_of_failing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolhost.toml");
     std::fs::write(&file, "plain = true\n[sink]\nevents = ['x']\n").unwrap();
-    let variable = ("TOOLHOST_LOGS__BUFFER", "many");
-    let variable = [(variable.0.into(), variable.1.into())];
-    let flags = Flags::default();
-    let loaded = load::read(
-        &flags,
-        SettingsFile::Read(file.clone()),
-        variable.into_iter(),
-    );
+    let loaded = read_file(&file, &[("TOOLHOST_LOGS__BUFFER", "many")]);
     let expected = [
         "setting `logs.buffer` was removed in this version and has no effect; it is now fixed at 4096 (from environment TOOLHOST_LOGS__BUFFER)",
         "setting `plain` was removed",
@@ -129,12 +122,7 @@ fn the_environment_stands_above_the_file() {
         ("TOOLHOST_OAUTH_APPS__GITHUB__CLIENT_ID", "new"),
         ("AWS_SECRET_ACCESS_KEY", "other"),
     ];
-    let pairs = pairs
-        .into_iter()
-        .map(|(name, value)| (name.into(), value.into()));
-    let config = load::read(&Flags::default(), SettingsFile::Read(file.clone()), pairs)
-        .unwrap()
-        .config;
+    let config = read_file(&file, &pairs).unwrap().config;
     assert_eq!(config.s3.access_key_id.as_deref(), Some("07"));
     assert_eq!(
         config.s3.secret_access_key.unwrap().expose().as_str(),
@@ -230,12 +218,7 @@ fn log_filter_hides_only_what_it_names() {
 #[test]
 fn unreadable_settings_file_is_refused_with_its_cause() {
     let folder = tempfile::tempdir().unwrap();
-    let error = load::read(
-        &Flags::default(),
-        SettingsFile::Read(folder.path().to_owned()),
-        std::iter::empty(),
-    );
-    let error = format!("{:#}", error.unwrap_err());
+    let error = format!("{:#}", read_file(folder.path(), &[]).unwrap_err());
     assert!(error.contains("Is a directory"), "{error}");
 }
 

@@ -77,7 +77,7 @@ async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Respon
             let url = authorization.answer(&[("code", &code)]);
             Ok(redirect(StatusCode::SEE_OTHER, &url))
         }
-        Err(ApiError::App(cause)) if page::is_about_key(&cause) => {
+        Err(ApiError::App(cause)) if page::problem_of_key(&cause).is_some() => {
             let resource = &authorization.consent.resource;
             let names = mcp_oauth::endpoint_names(&server.app, resource).await?;
             let form = page::Form {

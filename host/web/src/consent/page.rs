@@ -84,7 +84,7 @@ pub(super) fn show(
         toolkits: names.map(toolkits).unwrap_or_default(),
         user: user.map(visible_line),
         accounts,
-        problem: form.refused.and_then(problem),
+        problem: form.refused.and_then(problem_of_key),
         form_token_field: FORM_TOKEN_FIELD,
         form_token: form.token,
     };
@@ -121,14 +121,9 @@ pub(super) fn refusal(cause: ApiError) -> Response {
     messages::error(cause, "This request cannot be authorized", &text)
 }
 
-/// Returns true if an error concerns the key, so that the page is shown again.
-pub(super) fn is_about_key(cause: &Error) -> bool {
-    problem(cause).is_some()
-}
-
-/// Returns what a member reads about a refused key.
+/// Returns what a member reads about a refused key; `None` if an error does not concern the key.
 #[rustfmt::skip]
-fn problem(cause: &Error) -> Option<&'static str> {
+pub(super) fn problem_of_key(cause: &Error) -> Option<&'static str> {
     let problems = [
         (&errors::KEY_INVALID, "The key is not valid."),
         (&errors::MCP_KEY_WITHOUT_ACCESS, "The key gives no access to this endpoint, or the endpoint does not exist."),

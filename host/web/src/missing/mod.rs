@@ -47,14 +47,3 @@ fn is_api(path: &str) -> bool {
     let rest = path.strip_prefix(API_PATH);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_paths_below_the_api_are_its_own() {
-        assert!(is_api("/api") && is_api("/api/v3/nothing"));
-        assert!(!is_api("/apinothing") && !is_api("/") && !is_api("/docs/api"));
-    }
-}

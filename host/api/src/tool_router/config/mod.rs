@@ -129,9 +129,10 @@ impl Change {
         Ok(())
     }
 
-    fn add_tags(&mut self, selection: TagsBody) {
-        let approval = selection.approval().unwrap_or_default();
-        let tags = selection.into_tags().unwrap_or_default();
+    fn add_tags(&mut self, selection: Option<TagsBody>) {
+        let approval = selection.as_ref().and_then(TagsBody::approval);
+        let approval = approval.unwrap_or_default();
+        let tags = selection.and_then(TagsBody::into_tags).unwrap_or_default();
         self.add(move |config| {
             config.tags.clone_from(&tags);
             config.approval_tags.clone_from(&approval);
@@ -204,7 +205,7 @@ impl TryFrom<Parts> for Change {
         ];
         let () = errors::collect_all(added)?;
         if let Some(tags) = parts.tags.take() {
-            change.add_tags(tags.unwrap_or_default());
+            change.add_tags(tags);
         }
         change.add_settings(parts);
         Ok(change)

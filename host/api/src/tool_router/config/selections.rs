@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use app::{
     Error,
-    agents::{Config, Filter, Tags, ToolFilter},
+    agents::{Filter, Tags, ToolFilter},
     core::truncate,
 };
 use http::errors;
@@ -24,8 +24,8 @@ view! {
     #[serde(deny_unknown_fields, expecting = "an object such as {\"enable\": [\"github\"]}")]
     #[schema(as = SessionToolkitsRequest)]
     pub(crate) struct Selection {
-        pub(super) enable?: Option<Vec<String>>,
-        pub(super) disable?: Option<Vec<String>>,
+        enable?: Option<Vec<String>>,
+        disable?: Option<Vec<String>>,
         /// Toolkits whose calls the user must approve.
         pub(super) require_approval?: Option<Vec<String>>,
     }
@@ -33,12 +33,12 @@ view! {
 
 view! {
     /// Selection of the tools of a toolkit: those to enable, those to disable, or by tags.
-    #[derive(Debug, Clone, Default, Deserialize)]
+    #[derive(Debug, Clone, Deserialize)]
     #[serde(deny_unknown_fields, expecting = "an object such as {\"enable\": [\"GITHUB_GET_ME\"]}")]
     #[schema(as = SessionToolsFilterRequest)]
     pub(crate) struct ToolSelection {
-        pub(super) enable?: Option<Vec<String>>,
-        pub(super) disable?: Option<Vec<String>>,
+        enable?: Option<Vec<String>>,
+        disable?: Option<Vec<String>>,
         pub(super) tags?: Option<TagsBody>,
         /// Tools whose calls the user must approve.
         pub(super) require_approval?: Option<Vec<String>>,
@@ -54,22 +54,18 @@ pub(crate) enum TagsBody {
     Selection(TagSelection),
 }
 
-#[derive(Debug, Clone, Default, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = SessionTagSelection)]
-pub(crate) struct TagSelection {
-    /// A tool needs at least one of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    enable: Option<Vec<String>>,
-    /// A tool may have none of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    disable: Option<Vec<String>>,
-    /// Calls of tools with one of them need the approval of the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    require_approval: Option<Vec<String>>,
+view! {
+    #[derive(Debug, Clone, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[schema(as = SessionTagSelection)]
+    pub(crate) struct TagSelection {
+        /// A tool needs at least one of them.
+        enable?: Option<Vec<String>>,
+        /// A tool may have none of them.
+        disable?: Option<Vec<String>>,
+        /// Calls of tools with one of them need the approval of the user.
+        require_approval?: Option<Vec<String>>,
+    }
 }
 
 /// Reads a list or an object as it is. An untagged enum would be read from a copy, which hides the
@@ -111,23 +107,6 @@ impl Selection {
             )),
         }
     }
-
-    /// Returns the selection of a configuration, if it has one.
-    pub(crate) fn from_config(config: &Config) -> Option<Self> {
-        let (enable, disable) = match &config.toolkits {
-            Some(Filter::Enable(slugs)) => (Some(slugs.clone()), None),
-            Some(Filter::Disable(slugs)) => (None, Some(slugs.clone())),
-            None => (None, None),
-        };
-        let approval = &config.approval_toolkits;
-        let require_approval = (!approval.is_empty()).then(|| approval.clone());
-        let is_selected = config.toolkits.is_some() || require_approval.is_some();
-        is_selected.then_some(Self {
-            enable,
-            disable,
-            require_approval,
-        })
-    }
 }
 
 /// Returns the filters that the request asks for, by toolkit.
@@ -157,37 +136,6 @@ pub(super) fn into_filters(
     Ok(filters)
 }
 
-impl ToolSelection {
-    /// Returns the selections of a configuration, by toolkit.
-    pub(crate) fn from_config(config: &Config) -> BTreeMap<String, Self> {
-        let mut selections = BTreeMap::<_, Self>::new();
-        for (toolkit, filter) in &config.tools {
-            let selection = selections.entry(toolkit.clone()).or_default();
-            match filter {
-                ToolFilter::Enable(slugs) => selection.enable = Some(slugs.clone()),
-                ToolFilter::Disable(slugs) => selection.disable = Some(slugs.clone()),
-                ToolFilter::Tags(tags) => selection.tags = Some(TagsBody::from_tags(tags)),
-            }
-        }
-        for (toolkit, tools) in &config.approval_tools {
-            let selection = selections.entry(toolkit.clone()).or_default();
-            selection.require_approval = Some(tools.clone());
-        }
-        for (toolkit, tags) in &config.approval_toolkit_tags {
-            let selection = selections.entry(toolkit.clone()).or_default();
-            let own = selection.tags.take().unwrap_or_default();
-            selection.tags = Some(own.with_approval(tags.clone()));
-        }
-        selections
-    }
-}
-
-impl Default for TagsBody {
-    fn default() -> Self {
-        Self::Selection(TagSelection::default())
-    }
-}
-
 impl TagsBody {
     /// Returns the tags of tools whose calls need approval, if they are set.
     pub(super) fn approval(&self) -> Option<Vec<String>> {
@@ -208,36 +156,5 @@ impl TagsBody {
             enable: enable.unwrap_or_default(),
             disable: disable.unwrap_or_default(),
         })
-    }
-
-    /// Returns the tags of a configuration.
-    pub(crate) fn from_tags(tags: &Tags) -> Self {
-        Self::Selection(TagSelection {
-            enable: Some(tags.enable.clone()),
-            disable: Some(tags.disable.clone()),
-            require_approval: None,
-        })
-    }
-
-    /// Adds tags of tools whose calls need approval.
-    pub(crate) fn with_approval(self, approval: Vec<String>) -> Self {
-        let (enable, disable) = match self {
-            Self::List(enable) => (Some(enable), None),
-            Self::Selection(selection) => (selection.enable, selection.disable),
-        };
-        Self::Selection(TagSelection {
-            enable,
-            disable,
-            require_approval: Some(approval),
-        })
-    }
-
-    /// Returns the tags of all tools in a configuration.
-    pub(crate) fn from_config(config: &Config) -> Self {
-        let tags = Self::from_tags(&config.tags);
-        match &config.approval_tags[..] {
-            [] => tags,
-            approval => tags.with_approval(approval.to_vec()),
-        }
     }
 }

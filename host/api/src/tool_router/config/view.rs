@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use app::agents::{self, Config, Preload};
+use app::agents::{self, Config, Filter, Preload, Tags, ToolFilter};
 use http::Prefix;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::{OneOrMany, Selection, TagsBody, ToolSelection};
+use super::OneOrMany;
 
 view! {
     /// Configuration of a session.
@@ -26,10 +26,10 @@ view! {
             (toolkit.clone(), shown)
         });
         let auth_configs = config.auth_configs.iter();
-        let tools = ToolSelection::from_config(config).into_iter();
+        let selects_toolkits = config.toolkits.is_some() || !config.approval_toolkits.is_empty();
     } {
         user_id: String = config.user_id.clone(),
-        toolkits?: Option<SelectionView> = Selection::from_config(config).map(Into::into),
+        toolkits?: Option<SelectionView> = selects_toolkits.then(|| config.into()),
         auth_configs: BTreeMap<String, String> =
             auth_configs.map(|(toolkit, id)| (toolkit.clone(), id.to_string())).collect(),
         /// One account by toolkit under `/api/v3`, all of them under `/api/v3.1`.
@@ -38,9 +38,11 @@ view! {
         all_connected_accounts?: Option<BTreeMap<String, Vec<String>>> =
             (is_older && !all.is_empty()).then_some(all),
         manage_connections: ConnectionsView = (&config.manage_connections).into(),
-        tools: BTreeMap<String, ToolSelectionView> =
-            tools.map(|(toolkit, selection)| (toolkit, selection.into())).collect(),
-        tags: TagsView = TagsBody::from_config(config).into(),
+        tools: BTreeMap<String, ToolSelectionView> = selected_tools(config),
+        tags: TagsView = TagsView {
+            require_approval: not_empty(&config.approval_tags),
+            ..TagsView::from(&config.tags)
+        },
         workbench: WorkbenchView = (&config.workbench).into(),
         multi_account?: Option<MultiAccountView> = config.multi_account.as_ref().map(Into::into),
         preload: PreloadView = config.preload.as_ref().into(),
@@ -57,37 +59,69 @@ view! {
 view! {
     /// Selected toolkits.
     #[schema(as = SessionToolkits)]
-    struct SelectionView from selection: Selection {
-        enabled?: Option<Vec<String>> = selection.enable,
-        disabled?: Option<Vec<String>> = selection.disable,
+    struct SelectionView from config: &Config where {
+        let (enabled, disabled) = match config.toolkits.clone() {
+            Some(Filter::Enable(slugs)) => (Some(slugs), None),
+            Some(Filter::Disable(slugs)) => (None, Some(slugs)),
+            None => (None, None),
+        };
+    } {
+        enabled?: Option<Vec<String>> = enabled,
+        disabled?: Option<Vec<String>> = disabled,
         /// Toolkits whose calls the user must approve.
-        require_approval?: Option<Vec<String>> = selection.require_approval,
+        require_approval?: Option<Vec<String>> = not_empty(&config.approval_toolkits),
     }
 }
 
 view! {
     /// Selected tools of a toolkit.
+    #[derive(Default)]
     #[schema(as = SessionTools)]
-    struct ToolSelectionView from selection: ToolSelection {
-        enabled?: Option<Vec<String>> = selection.enable,
-        disabled?: Option<Vec<String>> = selection.disable,
-        tags?: Option<TagsView> = selection.tags.map(Into::into),
+    struct ToolSelectionView {
+        enabled?: Option<Vec<String>>,
+        disabled?: Option<Vec<String>>,
+        tags?: Option<TagsView>,
         /// Tools whose calls the user must approve.
-        require_approval?: Option<Vec<String>> = selection.require_approval,
+        require_approval?: Option<Vec<String>>,
     }
 }
 
 view! {
+    #[derive(Default)]
     #[schema(as = SessionConfigTags)]
-    struct TagsView from body: TagsBody where {
-        let approval = body.approval();
-        let tags = body.into_tags().unwrap_or_default();
-    } {
-        enabled: Vec<String> = tags.enable,
-        disabled: Vec<String> = tags.disable,
+    struct TagsView from tags: &Tags {
+        enabled: Vec<String> = tags.enable.clone(),
+        disabled: Vec<String> = tags.disable.clone(),
         /// Calls of tools with one of them need the approval of the user.
-        require_approval?: Option<Vec<String>> = approval,
+        require_approval?: Option<Vec<String>> = None,
     }
+}
+
+fn not_empty(names: &[String]) -> Option<Vec<String>> {
+    (!names.is_empty()).then(|| names.to_vec())
+}
+
+/// Returns the selected tools of a configuration, by toolkit.
+fn selected_tools(config: &Config) -> BTreeMap<String, ToolSelectionView> {
+    let mut views = BTreeMap::<_, ToolSelectionView>::new();
+    for (toolkit, filter) in &config.tools {
+        let view = views.entry(toolkit.clone()).or_default();
+        match filter {
+            ToolFilter::Enable(slugs) => view.enabled = Some(slugs.clone()),
+            ToolFilter::Disable(slugs) => view.disabled = Some(slugs.clone()),
+            ToolFilter::Tags(tags) => view.tags = Some(tags.into()),
+        }
+    }
+    for (toolkit, tools) in &config.approval_tools {
+        let view = views.entry(toolkit.clone()).or_default();
+        view.require_approval = Some(tools.clone());
+    }
+    for (toolkit, approval) in &config.approval_toolkit_tags {
+        let view = views.entry(toolkit.clone()).or_default();
+        let tags = view.tags.get_or_insert_default();
+        tags.require_approval = Some(approval.clone());
+    }
+    views
 }
 
 view! {
