@@ -156,7 +156,7 @@ pub(crate) struct Received {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -179,5 +179,23 @@ mod tests {
                 (area, permissions::Access::ReadWrite)
             );
         }
+    }
+
+    #[test]
+    fn absent_and_empty_permissions_differ() {
+        let permissions = |body: Value| {
+            let body: Create = serde_json::from_value(body).unwrap();
+            let rights = restrictions("", body.permissions, body.allowed_ips).unwrap();
+            rights.scopes.map(|scopes| scopes.iter().count())
+        };
+        assert_eq!(permissions(json!({ "name": "x" })), None);
+        assert_eq!(
+            permissions(json!({ "name": "x", "permissions": null })),
+            None
+        );
+        assert_eq!(
+            permissions(json!({ "name": "x", "permissions": [] })),
+            Some(0)
+        );
     }
 }
