@@ -264,51 +264,30 @@ fn pages_are_read_until_there_is_enough() {
     let cursor = json!({ "by": "cursor", "place": "/next", "parameter": "page" });
     let offset = json!({ "by": "offset", "parameter": "page" });
     let number = json!({ "by": "page", "parameter": "page", "first": 1 });
-    for (next, max_items, (first, second_url, second), told, why) in rows::<(
-        Value,
-        u64,
-        (Value, String, Value),
-        Value,
-        String,
-    )>(json!([
-        [
-            cursor, 10,
-            [{ "data": [1], "next": "b", "total": 2 }, "b", { "data": [2], "next": null, "total": 2 }],
-            { "data": [1, 2], "next": null, "total": 2 },
-            "where to go on is what the last page says",
-        ],
-        [
-            cursor, 4,
-            [{ "data": [1, 2], "next": "b" }, "b", { "data": [3, 4], "next": "c" }],
-            { "data": [1, 2, 3, 4], "next": "c" },
-            "a whole last page says where to go on",
-        ],
-        [
-            cursor, 3,
-            [{ "data": [1, 2], "next": "b" }, "b", { "data": [3, 4], "next": "c" }],
-            { "data": [1, 2, 3] },
-            "a cursor behind what was left out would skip it",
-        ],
-        [
-            offset, 10,
-            [{ "data": [1, 2] }, "2", { "data": [] }],
-            { "data": [1, 2] },
-            "an empty page is the last",
-        ],
-        [
-            number, 2,
-            [{ "data": [1] }, "2", { "data": [2] }],
-            { "data": [1, 2] },
-            "pages are numbered from the first",
-        ],
-    ])) {
+    let goes_on = json!([{ "data": [1, 2], "next": "b" }, { "data": [3, 4], "next": "c" }]);
+    let ends = json!([
+        { "data": [1], "next": "b", "total": 2 },
+        { "data": [2], "next": null, "total": 2 },
+    ]);
+    let all = json!({ "data": [1, 2], "next": null, "total": 2 });
+    for (next, max_items, second, pages, told) in
+        rows::<(Value, u64, String, [Value; 2], Value)>(json!([
+            [cursor, 10, "b", ends, all],
+            [cursor, 4, "b", goes_on, { "data": [1, 2, 3, 4], "next": "c" }],
+            // A cursor after items that were left out would skip them.
+            [cursor, 3, "b", goes_on, { "data": [1, 2, 3] }],
+            [offset, 10, "2", [{ "data": [1, 2] }, { "data": [] }], { "data": [1, 2] }],
+            [number, 2, "2", [{ "data": [1] }, { "data": [2] }], { "data": [1, 2] }],
+        ]))
+    {
+        let [first_page, second_page] = pages;
         let sent = vec![
-            get("/i", json!({ "body": first })),
-            get(&format!("/i?page={second_url}"), json!({ "body": second })),
+            get("/i", json!({ "body": first_page })),
+            get(&format!("/i?page={second}"), json!({ "body": second_page })),
         ];
         let arguments = json!({ "max_items": max_items });
-        let all = ran(&paged(&next, "/data"), &arguments, sent).unwrap();
-        assert_eq!(all, told, "{why}");
+        let read = ran(&paged(&next, "/data"), &arguments, sent).unwrap();
+        assert_eq!(read, told, "{next}");
     }
 }
 
