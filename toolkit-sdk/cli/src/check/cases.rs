@@ -330,34 +330,25 @@ mod tests {
 
     #[test]
     fn case_account_uses_generated_secrets() {
-        let field = |name: &str, secret: bool, optional: bool| Field {
-            name: name.to_owned(),
-            title: String::new(),
-            secret,
-            optional,
-            ..Field::default()
+        let team = Field {
+            optional: true,
+            ..Field::new("team", "", false)
         };
         let scheme = AuthScheme {
             mode: AuthMode::ApiKey,
             name: String::new(),
             fields: vec![
-                field("api_key", true, false),
-                field("site", false, false),
-                field("team", false, true),
+                Field::new("api_key", "", true),
+                Field::new("site", "", false),
+                team,
             ],
-            request: vec![Placement::Header {
-                name: "x-key".to_owned(),
-                value: "{api_key}".to_owned(),
-            }],
+            request: vec![Placement::header("x-key", "{api_key}")],
             ..AuthScheme::default()
         };
         let given = case(json!({ "fields": { "site": "north", "extra": "e" }, "data": {} }));
         let mut tool = tool();
         let account = dummy_account(std::slice::from_ref(&scheme), Subject::Tool(&tool), &given);
-        let header = Placement::Header {
-            name: "x-key".to_owned(),
-            value: "case-api_key".to_owned(),
-        };
+        let header = Placement::header("x-key", "case-api_key");
         assert_eq!(account.placements, [header]);
         assert_eq!(
             account.fields,

@@ -169,10 +169,7 @@ mod tests {
     fn credentials_are_removed_before_comparing_urls() {
         let context = CompareContext {
             placements: vec![
-                Placement::Query {
-                    name: "key".to_owned(),
-                    value: "case-api_key".to_owned(),
-                },
+                Placement::query("key", "case-api_key"),
                 Placement::Path {
                     marker: "~token~".to_owned(),
                     value: "case-token".to_owned(),

@@ -314,10 +314,7 @@ impl SchemeDeclaration {
             }
             (None, None, None) => match mode {
                 AuthMode::Basic => {
-                    vec![Placement::Basic {
-                        username: "{username}".to_owned(),
-                        password: "{password}".to_owned(),
-                    }]
+                    vec![Placement::basic("{username}", "{password}")]
                 }
                 AuthMode::NoAuth | AuthMode::Oauth1 => Vec::new(),
                 AuthMode::ApiKey => {
@@ -325,10 +322,7 @@ impl SchemeDeclaration {
                         "an API key needs a place in the request; add `header`, `query` or `request`"
                     )
                 }
-                _ => vec![Placement::Header {
-                    name: "authorization".to_owned(),
-                    value,
-                }],
+                _ => vec![Placement::header("authorization", value)],
             },
         };
         Ok(AuthScheme {
@@ -503,10 +497,7 @@ mod tests {
         assert_eq!(made.egress[0].methods, ["GET", "POST"]);
         assert_eq!(made.egress[0].path_prefix.as_deref(), Some("/v1/"));
         assert_eq!(made.auth[0].fields[0].description, "Settings");
-        let bearer = Placement::Header {
-            name: "authorization".to_owned(),
-            value: "Bearer {token}".to_owned(),
-        };
+        let bearer = Placement::header("authorization", "Bearer {token}");
         assert_eq!(made.auth[0].request, [bearer]);
         assert_eq!(made.auth[0].verify.as_ref().unwrap().method, "GET");
         assert_eq!(made.auth[1].fields.len(), 2);

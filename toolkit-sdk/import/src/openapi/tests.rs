@@ -254,13 +254,7 @@ fn security_schemes_become_ways_to_connect() {
     };
 
     let api = secured(json!({ "k": key("query", "key") }), json!([{ "k": [] }]));
-    assert_eq!(
-        api.auth[0].request,
-        [Placement::Query {
-            name: "key".into(),
-            value: "{api_key}".into()
-        }]
-    );
+    assert_eq!(api.auth[0].request, [Placement::query("key", "{api_key}")]);
 
     let both = json!({ "app": key("header", "X-App"), "user": key("header", "X-User") });
     let api = secured(both.clone(), json!([{ "app": [], "user": [] }]));
@@ -301,10 +295,7 @@ fn security_schemes_become_ways_to_connect() {
     let unused = secured(json!({ "k": key("cookie", "sid") }), Value::Null);
     assert_eq!(
         unused.auth[0].request,
-        [Placement::Header {
-            name: "cookie".into(),
-            value: "sid={api_key}".into()
-        }]
+        [Placement::header("cookie", "sid={api_key}")]
     );
 }
 
