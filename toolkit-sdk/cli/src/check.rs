@@ -313,18 +313,13 @@ mod tests {
         .unwrap();
         let problems = schema_problems(&manifest);
         assert_eq!(problems.len(), 3, "{problems:?}");
-        assert!(
-            problems[0].starts_with("HELLO_GREET: output schema: "),
-            "{problems:?}"
-        );
-        assert!(
-            problems[1].starts_with("HELLO_GREET: example 2: name: "),
-            "{problems:?}"
-        );
-        assert!(
-            problems[2].starts_with("HELLO_GREET: example 3: "),
-            "{problems:?}"
-        );
+        for (problem, start) in problems.iter().zip([
+            "HELLO_GREET: output schema: ",
+            "HELLO_GREET: example 2: name: ",
+            "HELLO_GREET: example 3: ",
+        ]) {
+            assert!(problem.starts_with(start), "{problem}");
+        }
     }
 
     #[test]

@@ -402,14 +402,13 @@ mod tests {
                 .unwrap()
                 .to_string()
         };
-        assert_eq!(
-            address("http://127.0.0.1:8080"),
-            "http://127.0.0.1:8080/api/v3/toolkits/hello/versions/20261121_00"
-        );
-        assert_eq!(
-            address("https://a.example/host/"),
-            "https://a.example/host/api/v3/toolkits/hello/versions/20261121_00"
-        );
+        let path = "/api/v3/toolkits/hello/versions/20261121_00";
+        for (server, base) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("https://a.example/host/", "https://a.example/host"),
+        ] {
+            assert_eq!(address(server), format!("{base}{path}"));
+        }
     }
 
     #[test]

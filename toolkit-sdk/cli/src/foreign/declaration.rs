@@ -505,23 +505,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        for (more, part) in [
+        let tool = json!({ "key": "greet", "input": {}, "output": {} });
+        for (part, more) in [
             (
-                json!({ "auth": [{ "mode": "api_key" }] }),
                 "an API key needs a place",
+                json!({ "auth": [{ "mode": "api_key" }] }),
             ),
-            (json!({ "auth": [{ "mode": "magic" }] }), "`magic`"),
+            ("`magic`", json!({ "auth": [{ "mode": "magic" }] })),
             (
-                json!({ "egress": ["api.example.com:x"] }),
                 "`api.example.com:x`",
+                json!({ "egress": ["api.example.com:x"] }),
             ),
-            (json!({ "logo": "missing.svg" }), "missing.svg"),
-            (json!({ "invented": 1 }), "invented"),
-            (json!({ "auth": ["basic"] }), "expected an auth scheme"),
-            (
-                json!({ "tools": [{ "key": "greet", "input": {}, "output": {} }] }),
-                "`greet` has no description",
-            ),
+            ("missing.svg", json!({ "logo": "missing.svg" })),
+            ("invented", json!({ "invented": 1 })),
+            ("expected an auth scheme", json!({ "auth": ["basic"] })),
+            ("`greet` has no description", json!({ "tools": [tool] })),
         ] {
             let problem = format!("{:#}", manifest(&declared(&more)).unwrap_err());
             assert!(problem.contains(part), "{problem}");
@@ -529,12 +527,9 @@ mod tests {
     }
 
     fn snapshot(texts: &[&str]) -> Vec<u8> {
-        let written: Vec<_> = texts
+        let data: String = texts
             .iter()
             .map(|json| format!("toolhost:declaration:{:08}:{json}", json.len()))
-            .collect();
-        let data: String = written
-            .iter()
             .map(|text| format!("(data (i32.const 0) {text:?})"))
             .collect();
         wat::parse_str(format!("(component (core module (memory 1) {data}))")).unwrap()
@@ -544,19 +539,14 @@ mod tests {
     fn declaration_is_found_in_module_memory() {
         let one = r#"{"slug":"one","name":"One","description":"1"}"#;
         assert_eq!(find(&snapshot(&[one, one])).unwrap().slug, "one");
-        assert!(
-            find(&snapshot(&[]))
-                .unwrap_err()
-                .to_string()
-                .contains("no declaration")
-        );
         let other = r#"{"slug":"two","name":"Two","description":"2"}"#;
-        assert!(
-            find(&snapshot(&[one, other]))
-                .unwrap_err()
-                .to_string()
-                .contains("two different declarations")
-        );
+        for (texts, part) in [
+            (&[one, other][..], "two different declarations"),
+            (&[], "no declaration"),
+        ] {
+            let refused = find(&snapshot(texts)).unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
         assert!(find(&snapshot(&["{\"cut short"])).is_err());
     }
 }
