@@ -15,7 +15,7 @@ use url::Url;
 use crate::{
     build::{self, BuildTarget},
     check::{self, Subject},
-    component, progress, sign,
+    component, outcome, progress, sign,
 };
 
 const UNAUTHORIZED_STATUS: u16 = 401;
@@ -102,11 +102,7 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
     }
-    Ok(if all.iter().all(|one| one.status < 300) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(outcome::exit_code(all.iter().all(|one| one.status < 300)))
 }
 
 /// Checks every component whose cases are known, and shows the problems.
