@@ -116,10 +116,8 @@ mod tests {
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
         Field {
-            name: name.to_owned(),
-            secret,
             optional,
-            ..Field::default()
+            ..Field::new(name, "", secret)
         }
     }
 
@@ -133,14 +131,8 @@ mod tests {
                 field("team", false, true),
             ],
             request: vec![
-                Placement::Header {
-                    name: "authorization".to_owned(),
-                    value: "Bearer {api_key}".to_owned(),
-                },
-                Placement::Query {
-                    name: "team".to_owned(),
-                    value: "{team}".to_owned(),
-                },
+                Placement::header("authorization", "Bearer {api_key}"),
+                Placement::query("team", "{team}"),
             ],
             ..AuthScheme::default()
         }
@@ -173,13 +165,9 @@ mod tests {
         ]);
         let account = Account::new(&scheme(), &values);
         assert_eq!(account.fields, [("site".to_owned(), "north".to_owned())]);
-        let header = Placement::Header {
-            name: "authorization".to_owned(),
-            value: "Bearer k-1".to_owned(),
-        };
         assert_eq!(
             account.placements,
-            [header],
+            [Placement::header("authorization", "Bearer k-1")],
             "a placement over an empty optional field is left out"
         );
     }

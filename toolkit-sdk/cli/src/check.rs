@@ -29,6 +29,7 @@ use serde_json::Value;
 
 use crate::{
     build::{self, BuildTarget},
+    outcome,
     progress::counted,
     schema,
 };
@@ -94,11 +95,7 @@ pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
     } else {
         reports.iter().for_each(|report| print!("{report}"));
     }
-    Ok(if reports.iter().all(Report::is_clean) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(outcome::exit_code(reports.iter().all(Report::is_clean)))
 }
 
 /// A component and the folder of its cases, if one is known.
@@ -169,16 +166,10 @@ pub(crate) async fn check(subject: &Subject, bless: bool) -> Result<Report> {
             Vec::new()
         }
     };
-    let Manifest {
-        slug,
-        version,
-        tools,
-        ..
-    } = manifest;
     Ok(Report {
-        slug,
-        version: version.to_string(),
-        tools: tools.len(),
+        slug: manifest.slug,
+        version: manifest.version.to_string(),
+        tools: manifest.tools.len(),
         cases: ran,
         problems,
     })
@@ -189,11 +180,7 @@ pub(crate) async fn check(subject: &Subject, bless: bool) -> Result<Report> {
 fn schema_problems(manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
-        compiled(
-            &tool.output,
-            &format!("{}: output schema", tool.slug),
-            &mut problems,
-        );
+        compiled(&tool.slug, "output schema", &tool.output, &mut problems);
         let arguments = tool.input["properties"].as_object().into_iter().flatten();
         for (name, _) in arguments.filter(|(name, _)| is_python_keyword(name)) {
             problems.push(format!(
@@ -202,13 +189,8 @@ fn schema_problems(manifest: &Manifest) -> Vec<String> {
                 tool.slug
             ));
         }
-        let Some(input) = compiled(
-            &tool.input,
-            &format!("{}: input schema", tool.slug),
-            &mut problems,
-        ) else {
-            continue;
-        };
+        let input = compiled(&tool.slug, "input schema", &tool.input, &mut problems);
+        let Some(input) = input else { continue };
         for (index, example) in tool.examples.iter().enumerate() {
             let place = format!("{}: example {}", tool.slug, index + 1);
             problems.extend(
@@ -219,27 +201,24 @@ fn schema_problems(manifest: &Manifest) -> Vec<String> {
         }
     }
     for trigger in &manifest.triggers {
-        compiled(
-            &trigger.config,
-            &format!("{}: configuration schema", trigger.slug),
-            &mut problems,
-        );
-        compiled(
-            &trigger.payload,
-            &format!("{}: payload schema", trigger.slug),
-            &mut problems,
-        );
+        for (what, schema) in [
+            ("configuration schema", &trigger.config),
+            ("payload schema", &trigger.payload),
+        ] {
+            compiled(&trigger.slug, what, schema, &mut problems);
+        }
     }
     problems
 }
 
 fn compiled(
+    slug: &str,
+    what: &str,
     schema: &Value,
-    place: &str,
     problems: &mut Vec<String>,
 ) -> Option<jsonschema::Validator> {
     schema::compile(schema)
-        .map_err(|cause| problems.push(format!("{place}: {cause}")))
+        .map_err(|cause| problems.push(format!("{slug}: {what}: {cause}")))
         .ok()
 }
 
@@ -313,18 +292,13 @@ mod tests {
         .unwrap();
         let problems = schema_problems(&manifest);
         assert_eq!(problems.len(), 3, "{problems:?}");
-        assert!(
-            problems[0].starts_with("HELLO_GREET: output schema: "),
-            "{problems:?}"
-        );
-        assert!(
-            problems[1].starts_with("HELLO_GREET: example 2: name: "),
-            "{problems:?}"
-        );
-        assert!(
-            problems[2].starts_with("HELLO_GREET: example 3: "),
-            "{problems:?}"
-        );
+        for (problem, start) in problems.iter().zip([
+            "HELLO_GREET: output schema: ",
+            "HELLO_GREET: example 2: name: ",
+            "HELLO_GREET: example 3: ",
+        ]) {
+            assert!(problem.starts_with(start), "{problem}");
+        }
     }
 
     #[test]

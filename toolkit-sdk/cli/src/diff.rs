@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use manifest::{Change, Manifest};
 
-use crate::{publish::Server, toolchain::Mode};
+use crate::{outcome, publish::Server, toolchain::Mode};
 
 /// Show the changes between two versions, and the users they break.
 ///
@@ -57,11 +57,7 @@ pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
     } else {
         print(&old, &new, &changes);
     }
-    Ok(if breaking {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(outcome::exit_code(!breaking))
 }
 
 /// Returns slug and version of a manifest.

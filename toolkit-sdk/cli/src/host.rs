@@ -124,11 +124,10 @@ impl Entry {
             tool: Arc::from(tool.slug.as_str()),
             arguments,
         };
-        let egress = egress(manifest, tool.egress.as_ref());
         Self {
             action,
             policy: Policy {
-                egress,
+                egress: egress(manifest, tool.egress.as_ref()),
                 read_only: tool.hints.read_only,
                 ..Policy::default()
             },
@@ -147,10 +146,7 @@ impl Entry {
             config,
             cursor,
         };
-        Self {
-            action,
-            policy: trigger_policy(manifest, trigger),
-        }
+        Self::of_trigger(manifest, trigger, action)
     }
 
     /// Creates a call that subscribes at the provider, or unsubscribes.
@@ -163,10 +159,7 @@ impl Entry {
             tool: Arc::from(trigger.slug.as_str()),
             arguments: call,
         };
-        Self {
-            action,
-            policy: trigger_policy(manifest, trigger),
-        }
+        Self::of_trigger(manifest, trigger, action)
     }
 
     /// Creates the handling of a webhook request.
@@ -181,10 +174,17 @@ impl Entry {
             config,
             request,
         };
-        Self {
-            action,
-            policy: trigger_policy(manifest, trigger),
-        }
+        Self::of_trigger(manifest, trigger, action)
+    }
+
+    fn of_trigger(manifest: &Manifest, trigger: &manifest::Trigger, action: Action) -> Self {
+        let policy = Policy {
+            egress: egress(manifest, trigger.egress.as_ref()),
+            read_only: false,
+            write_only: manifest::write_only_names(&trigger.config),
+            webhook_secret: None,
+        };
+        Self { action, policy }
     }
 }
 
@@ -204,15 +204,6 @@ pub(crate) fn given_file(file: &GivenFile) -> File {
         name: file.name.clone(),
         media_type: file.mimetype.clone(),
         bytes: file.text.clone().into(),
-    }
-}
-
-fn trigger_policy(manifest: &Manifest, trigger: &manifest::Trigger) -> Policy {
-    Policy {
-        egress: egress(manifest, trigger.egress.as_ref()),
-        read_only: false,
-        write_only: manifest::write_only_names(&trigger.config),
-        webhook_secret: None,
     }
 }
 

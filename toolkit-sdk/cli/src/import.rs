@@ -214,73 +214,41 @@ impl Import {
 fn auth(how: &str) -> Result<Vec<AuthScheme>> {
     let (mode, name, fields, placement) = match how.split_once(':') {
         None if how == "none" => return Ok(Vec::new()),
-        None if how == "bearer" => {
-            let value = "Bearer {token}".to_owned();
-            let header = Placement::Header {
-                name: "authorization".to_owned(),
-                value,
-            };
-            (
-                AuthMode::BearerToken,
-                "Access token",
-                vec![field("token", "Token", true)],
-                header,
-            )
-        }
-        None if how == "basic" => {
-            let fields = vec![
-                field("username", "User name", false),
-                field("password", "Password", true),
-            ];
-            let username = "{username}".to_owned();
-            let password = "{password}".to_owned();
-            (
-                AuthMode::Basic,
-                "User name and password",
-                fields,
-                Placement::Basic { username, password },
-            )
-        }
-        Some((place @ ("header" | "query"), name)) if !name.is_empty() => {
-            let value = "{api_key}".to_owned();
-            let placement = match place {
-                "header" => Placement::Header {
-                    name: name.to_ascii_lowercase(),
-                    value,
-                },
-                _ => Placement::Query {
-                    name: name.to_owned(),
-                    value,
-                },
-            };
-            (
-                AuthMode::ApiKey,
-                "API key",
-                vec![field("api_key", "API key", true)],
-                placement,
-            )
-        }
+        None if how == "bearer" => (
+            AuthMode::BearerToken,
+            "Access token",
+            vec![Field::new("token", "Token", true)],
+            Placement::header("authorization", "Bearer {token}"),
+        ),
+        None if how == "basic" => (
+            AuthMode::Basic,
+            "User name and password",
+            vec![
+                Field::new("username", "User name", false),
+                Field::new("password", "Password", true),
+            ],
+            Placement::basic("{username}", "{password}"),
+        ),
+        Some((place @ ("header" | "query"), name)) if !name.is_empty() => (
+            AuthMode::ApiKey,
+            "API key",
+            vec![Field::new("api_key", "API key", true)],
+            match place {
+                "header" => Placement::header(name.to_ascii_lowercase(), "{api_key}"),
+                _ => Placement::query(name, "{api_key}"),
+            },
+        ),
         _ => bail!(
             "`{how}` is not one of bearer, basic, none, header:NAME and query:NAME; write other schemes in the overlay"
         ),
     };
-    let request = vec![placement];
     Ok(vec![AuthScheme {
         mode,
         name: name.to_owned(),
         fields,
-        request,
+        request: vec![placement],
         ..AuthScheme::default()
     }])
-}
-
-fn field(name: &str, title: &str, secret: bool) -> Field {
-    Field {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        secret,
-        ..Field::default()
-    }
 }
 
 fn record(built: &Built, report: &Report) -> serde_json::Value {

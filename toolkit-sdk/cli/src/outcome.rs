@@ -1,7 +1,14 @@
-//! Outcomes of calls as JSON, for `--json` and for comparisons.
+//! Outcomes of calls as JSON, for `--json` and for comparisons, and as exit codes.
+
+use std::process::ExitCode;
 
 use sandbox::{Failure, File, Outcome, Output};
 use serde_json::{Value, json};
+
+/// Returns 0 for a success, otherwise 1.
+pub(crate) fn exit_code(succeeded: bool) -> ExitCode {
+    ExitCode::from(u8::from(!succeeded))
+}
 
 /// Returns the answer of a call in the format of case files.
 pub(crate) fn answer(answer: &Output) -> Value {

@@ -15,7 +15,7 @@ use url::Url;
 use crate::{
     build::{self, BuildTarget},
     check::{self, Subject},
-    component, progress, sign,
+    component, outcome, progress, sign,
 };
 
 const UNAUTHORIZED_STATUS: u16 = 401;
@@ -102,11 +102,7 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
     }
-    Ok(if all.iter().all(|one| one.status < 300) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(outcome::exit_code(all.iter().all(|one| one.status < 300)))
 }
 
 /// Checks every component whose cases are known, and shows the problems.
@@ -402,14 +398,13 @@ mod tests {
                 .unwrap()
                 .to_string()
         };
-        assert_eq!(
-            address("http://127.0.0.1:8080"),
-            "http://127.0.0.1:8080/api/v3/toolkits/hello/versions/20261121_00"
-        );
-        assert_eq!(
-            address("https://a.example/host/"),
-            "https://a.example/host/api/v3/toolkits/hello/versions/20261121_00"
-        );
+        let path = "/api/v3/toolkits/hello/versions/20261121_00";
+        for (server, base) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("https://a.example/host/", "https://a.example/host"),
+        ] {
+            assert_eq!(address(server), format!("{base}{path}"));
+        }
     }
 
     #[test]

@@ -75,11 +75,7 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
             eprintln!("recorded with another build: {}", cassette.component);
         }
     }
-    Ok(if differs.is_none() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(outcome::exit_code(differs.is_none()))
 }
 
 fn read(file: &Path) -> Result<Cassette> {

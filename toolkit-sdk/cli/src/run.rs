@@ -193,11 +193,7 @@ pub(crate) fn print_call(
     } else {
         report(outcome, output.as_ref());
     }
-    Ok(if outcome.output.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(outcome::exit_code(outcome.output.is_ok()))
 }
 
 /// Returns the bytes of a component. A toolkit's folder is built first.
@@ -249,11 +245,8 @@ fn entry(
         (None, Some(text)) => arguments::json(text, "the arguments")?,
         (None, None) => arguments::read(&tool.input, &options.arg, files)?,
     };
-    check_schema(
-        &tool.input,
-        &arguments,
-        "the arguments do not match the tool's input schema",
-    )?;
+    let what = "the arguments do not match the tool's input schema";
+    check_schema(&tool.input, &arguments, what)?;
     let entry = Entry::tool(manifest, tool, arguments.to_string().into());
     Ok((
         entry,
@@ -325,11 +318,8 @@ fn trigger(input: TriggerInput, manifest: &Manifest, name: &str) -> Result<Entry
         cursor,
         request,
     } = input;
-    check_schema(
-        &trigger.config,
-        &config,
-        "the configuration does not match the trigger's schema",
-    )?;
+    let what = "the configuration does not match the trigger's schema";
+    check_schema(&trigger.config, &config, what)?;
     let config = config.to_string().into();
     match (trigger.kind, request) {
         (TriggerKind::Poll, None) => {

@@ -286,11 +286,7 @@ mod tests {
             .into_string();
         fs::write(beside(&file), &text).unwrap();
         assert_eq!(read_beside(&file, b"bytes").unwrap(), Some(text));
-        assert!(
-            read_beside(&file, b"other")
-                .unwrap_err()
-                .to_string()
-                .contains("does not match the bytes")
-        );
+        let refused = read_beside(&file, b"other").unwrap_err().to_string();
+        assert!(refused.contains("does not match the bytes"), "{refused}");
     }
 }

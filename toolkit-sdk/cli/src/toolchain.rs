@@ -396,13 +396,16 @@ const STACK_BYTES: u32 = 128 << 10;
 mod tests {
     use super::*;
 
-    const NO_TOOLCHAIN: Probe = Probe {
-        target: false,
-        source: false,
-        rustup: false,
-        debian: false,
-        apt: false,
-    };
+    /// Returns a machine with the facts of a list of words.
+    fn machine(facts: &str) -> Probe {
+        Probe {
+            target: facts.contains("target"),
+            source: facts.contains("source"),
+            rustup: facts.contains("rustup"),
+            debian: facts.contains("debian"),
+            apt: facts.contains("apt"),
+        }
+    }
 
     #[test]
     fn compilers_older_than_the_sdk_do_not_count() {
@@ -422,100 +425,51 @@ mod tests {
     }
 
     #[test]
-    fn installed_target_is_used_first() {
-        let everything = Probe {
-            target: true,
-            source: true,
-            rustup: true,
-            debian: true,
-            apt: true,
-        };
-        assert_eq!(
-            next(everything, AttemptedSteps::default()),
-            Step::Use(Mode::Native)
-        );
-    }
-
-    #[test]
-    fn rustup_is_tried_once_before_building_std() {
-        let probed = Probe {
-            rustup: true,
-            source: true,
-            debian: true,
-            ..NO_TOOLCHAIN
-        };
-        assert_eq!(next(probed, AttemptedSteps::default()), Step::AddTarget);
-        let attempted = AttemptedSteps {
-            target: true,
-            ..AttemptedSteps::default()
-        };
-        assert_eq!(next(probed, attempted), Step::Use(Mode::BuildStd));
-        assert_eq!(
-            next(
-                Probe {
-                    source: false,
-                    ..probed
-                },
-                attempted
+    fn next_step_follows_from_facts_and_attempts() {
+        for (facts, attempts, step) in [
+            (
+                "target source rustup debian apt",
+                "",
+                Step::Use(Mode::Native),
             ),
-            Step::Use(Mode::Debian)
-        );
-    }
-
-    #[test]
-    fn packages_are_installed_once_if_possible() {
-        let probed = Probe {
-            apt: true,
-            ..NO_TOOLCHAIN
-        };
-        assert_eq!(next(probed, AttemptedSteps::default()), Step::Install);
-        assert_eq!(
-            next(
-                probed,
-                AttemptedSteps {
-                    packages: true,
-                    ..AttemptedSteps::default()
-                }
-            ),
-            Step::GiveUp
-        );
-        assert_eq!(next(NO_TOOLCHAIN, AttemptedSteps::default()), Step::GiveUp);
+            ("source rustup debian", "", Step::AddTarget),
+            ("source rustup debian", "target", Step::Use(Mode::BuildStd)),
+            ("rustup debian", "target", Step::Use(Mode::Debian)),
+            ("apt", "", Step::Install),
+            ("apt", "packages", Step::GiveUp),
+            ("", "", Step::GiveUp),
+        ] {
+            let attempted = AttemptedSteps {
+                target: attempts.contains("target"),
+                packages: attempts.contains("packages"),
+            };
+            let found = next(machine(facts), attempted);
+            assert_eq!(found, step, "{facts}; attempted: {attempts}");
+        }
     }
 
     #[test]
     fn the_way_out_names_both_commands_in_full() {
         let text = install_instructions();
-        assert!(
-            text.contains("rustup target add wasm32-unknown-unknown"),
-            "{text}"
-        );
-        assert!(
-            text.contains("apt-get install -y rustc-web cargo-web rust-web-src lld"),
-            "{text}"
-        );
+        for command in [
+            "rustup target add wasm32-unknown-unknown",
+            "apt-get install -y rustc-web cargo-web rust-web-src lld",
+        ] {
+            assert!(text.contains(command), "{text}");
+        }
     }
 
     #[test]
     fn missing_mode_error_names_the_installation() {
-        let refused = wanted_mode(NO_TOOLCHAIN, Mode::Native)
-            .unwrap_err()
-            .to_string();
-        assert!(refused.contains("rustup target add"), "{refused}");
-        let refused = wanted_mode(NO_TOOLCHAIN, Mode::Debian)
-            .unwrap_err()
-            .to_string();
-        assert!(refused.contains("rust-web-src"), "{refused}");
-        assert_eq!(
-            wanted_mode(
-                Probe {
-                    source: true,
-                    ..NO_TOOLCHAIN
-                },
-                Mode::BuildStd
-            )
-            .unwrap(),
-            Mode::BuildStd
-        );
+        for (mode, part) in [
+            (Mode::Native, "rustup target add"),
+            (Mode::Debian, "rust-web-src"),
+        ] {
+            let refused = wanted_mode(machine(""), mode).unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
+        let found = wanted_mode(machine("source"), Mode::BuildStd);
+        assert_eq!(found.unwrap(), Mode::BuildStd);
     }
 
     #[test]
@@ -540,15 +494,9 @@ mod tests {
         };
         assert_eq!(command.get_program(), DEBIAN_CARGO);
         assert_eq!(set("RUSTC"), Some(DEBIAN_RUSTC.as_ref()));
-        assert!(
-            command
-                .get_envs()
-                .any(|(name, value)| name == "RUSTUP_TOOLCHAIN" && value.is_none())
-        );
-        assert!(
-            command
-                .get_envs()
-                .any(|(name, value)| name == "CARGO_ENCODED_RUSTFLAGS" && value.is_none())
-        );
+        for removed in ["RUSTUP_TOOLCHAIN", "CARGO_ENCODED_RUSTFLAGS"] {
+            let mut variables = command.get_envs();
+            assert!(variables.any(|(name, value)| name == removed && value.is_none()));
+        }
     }
 }

@@ -284,22 +284,23 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Unsupported {
-    /// Creates an entry about one operation that works without the part.
-    pub fn part(operation: &str, what: impl Into<String>) -> Self {
+    /// Creates an entry about one operation.
+    pub fn new(operation: &str, what: impl Into<String>, unusable: bool) -> Self {
         Self {
             operation: Some(operation.to_owned()),
             what: what.into(),
-            unusable: false,
+            unusable,
         }
+    }
+
+    /// Creates an entry about one operation that works without the part.
+    pub fn part(operation: &str, what: impl Into<String>) -> Self {
+        Self::new(operation, what, false)
     }
 
     /// Creates an entry about one operation that does not work without the part.
     pub fn unusable(operation: &str, what: impl Into<String>) -> Self {
-        Self {
-            operation: Some(operation.to_owned()),
-            what: what.into(),
-            unusable: true,
-        }
+        Self::new(operation, what, true)
     }
 
     /// Creates an entry about the API as a whole.

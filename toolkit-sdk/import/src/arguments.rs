@@ -39,10 +39,9 @@ pub(crate) struct Arguments {
 
 /// Builds the arguments of an operation.
 pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
-    let names = &operation.names;
     let mut builder = Builder {
         shared,
-        names,
+        names: &operation.names,
         taken: BTreeSet::new(),
         entries: Vec::new(),
         open: false,
@@ -149,20 +148,14 @@ impl Builder<'_> {
 
     fn body(&mut self, body: &Body) -> plan::Body {
         match &body.media {
-            Media::File { media_type } => {
-                let argument = self.add("body", "file", &body.schema, body.required, None);
-                plan::Body::File {
-                    argument,
-                    media_type: media_type.clone(),
-                }
-            }
-            Media::Text { media_type } => {
-                let argument = self.add("body", "text", &body.schema, body.required, None);
-                plan::Body::Text {
-                    argument,
-                    media_type: media_type.clone(),
-                }
-            }
+            Media::File { media_type } => plan::Body::File {
+                argument: self.add("body", "file", &body.schema, body.required, None),
+                media_type: media_type.clone(),
+            },
+            Media::Text { media_type } => plan::Body::Text {
+                argument: self.add("body", "text", &body.schema, body.required, None),
+                media_type: media_type.clone(),
+            },
             Media::Json { media_type } => self.json(body, media_type.clone()),
             Media::Related { file } => {
                 let renamed = self.renamed(body);
@@ -194,23 +187,20 @@ impl Builder<'_> {
         let whole = schema::flat(&body.schema, self.shared);
         if !has_spread_members(&whole) {
             let argument = self.add("body", "json", &body.schema, body.required, None);
-            let defaults = BTreeMap::new();
-            let renamed = BTreeMap::new();
             return plan::Body::Json {
                 argument: Some(argument),
                 media_type,
                 required: false,
-                defaults,
-                renamed,
+                defaults: BTreeMap::new(),
+                renamed: BTreeMap::new(),
             };
         }
-        let renamed = self.renamed(body);
         plan::Body::Json {
             argument: None,
             media_type,
             required: body.required,
             defaults: body.defaults.clone(),
-            renamed,
+            renamed: self.renamed(body),
         }
     }
 

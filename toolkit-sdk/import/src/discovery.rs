@@ -124,45 +124,32 @@ fn server(url: &str) -> Server {
 /// API without scopes by an API key.
 fn auth(document: &Document) -> Vec<AuthScheme> {
     if !document.auth.oauth2.scopes.is_empty() {
-        let token = vec![secret("token", "Access token")];
+        let token = vec![Field::new("token", "Access token", true)];
         return vec![
             scheme(
                 AuthMode::Oauth2,
                 "OAuth",
                 Vec::new(),
-                bearer("Bearer {access_token}"),
+                Placement::header("authorization", "Bearer {access_token}"),
             ),
             scheme(
                 AuthMode::BearerToken,
                 "Bearer token",
                 token,
-                bearer("Bearer {token}"),
+                Placement::header("authorization", "Bearer {token}"),
             ),
         ];
     }
-    let placement = Placement::Query {
-        name: "key".to_owned(),
-        value: "{api_key}".to_owned(),
-    };
     let key = scheme(
         AuthMode::ApiKey,
         "API key",
-        vec![secret("api_key", "API key")],
-        placement,
+        vec![Field::new("api_key", "API key", true)],
+        Placement::query("key", "{api_key}"),
     );
     if document.parameters.contains_key("key") {
         vec![key]
     } else {
         Vec::new()
-    }
-}
-
-fn secret(name: &str, title: &str) -> Field {
-    Field {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        secret: true,
-        ..Field::default()
     }
 }
 
@@ -174,13 +161,6 @@ fn scheme(mode: AuthMode, name: &str, fields: Vec<Field>, placement: Placement) 
         request: vec![placement],
         oauth2: (mode == AuthMode::Oauth2).then(flow),
         ..AuthScheme::default()
-    }
-}
-
-fn bearer(value: &str) -> Placement {
-    Placement::Header {
-        name: "authorization".to_owned(),
-        value: value.to_owned(),
     }
 }
 

@@ -159,16 +159,8 @@ pub(crate) fn bearer() -> AuthScheme {
     AuthScheme {
         mode: AuthMode::BearerToken,
         name: "Bearer token".to_owned(),
-        fields: vec![Field {
-            name: "token".to_owned(),
-            title: "Token".to_owned(),
-            secret: true,
-            ..Field::default()
-        }],
-        request: vec![Placement::Header {
-            name: "authorization".to_owned(),
-            value: "Bearer {token}".to_owned(),
-        }],
+        fields: vec![Field::new("token", "Token", true)],
+        request: vec![Placement::header("authorization", "Bearer {token}")],
         ..AuthScheme::default()
     }
 }

@@ -37,46 +37,14 @@ pub(crate) struct InlinedSchema {
 /// Limits to try, in order: nesting, bytes of one description, values of one list. The first that
 /// fits is used.
 const SIZE_LIMITS: [SizeLimits; 8] = [
-    SizeLimits {
-        depth: 12,
-        description: 1000,
-        values: 200,
-    },
-    SizeLimits {
-        depth: 8,
-        description: 500,
-        values: 100,
-    },
-    SizeLimits {
-        depth: 6,
-        description: 300,
-        values: 60,
-    },
-    SizeLimits {
-        depth: 5,
-        description: 200,
-        values: 40,
-    },
-    SizeLimits {
-        depth: 4,
-        description: 160,
-        values: 30,
-    },
-    SizeLimits {
-        depth: 3,
-        description: 120,
-        values: 20,
-    },
-    SizeLimits {
-        depth: 2,
-        description: 80,
-        values: 10,
-    },
-    SizeLimits {
-        depth: 1,
-        description: 40,
-        values: 5,
-    },
+    SizeLimits::new(12, 1000, 200),
+    SizeLimits::new(8, 500, 100),
+    SizeLimits::new(6, 300, 60),
+    SizeLimits::new(5, 200, 40),
+    SizeLimits::new(4, 160, 30),
+    SizeLimits::new(3, 120, 20),
+    SizeLimits::new(2, 80, 10),
+    SizeLimits::new(1, 40, 5),
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +52,16 @@ struct SizeLimits {
     depth: usize,
     description: usize,
     values: usize,
+}
+
+impl SizeLimits {
+    const fn new(depth: usize, description: usize, values: usize) -> Self {
+        Self {
+            depth,
+            description,
+            values,
+        }
+    }
 }
 
 /// Inlines a schema so that its text has at most `bytes` bytes. The time is bounded by `bytes`,

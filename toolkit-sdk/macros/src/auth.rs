@@ -17,7 +17,7 @@ use syn::punctuated::Punctuated;
 use syn::{Ident, LitBool, LitStr, Token, bracketed, parenthesized, token};
 
 use crate::egress::option;
-use crate::signature::{Problems, all};
+use crate::signature::{Problems, all, capitalized};
 use crate::{oauth1, oauth2};
 
 const KNOWN_MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(…), s2s_oauth2(…), google_service_account(…), \
@@ -391,20 +391,11 @@ impl Scheme {
         {
             return Ok(Vec::new());
         }
+        let text = |text: &str| LitStr::new(text, self.mode.span());
         match mode.variant {
-            "BearerToken" => Ok(vec![header(
-                &LitStr::new("authorization", self.mode.span()),
-                &value,
-            )?]),
-            _ if self.has_flow() => Ok(vec![header(
-                &LitStr::new("authorization", self.mode.span()),
-                &value,
-            )?]),
-            "Basic" => {
-                let username = LitStr::new("{username}", self.mode.span());
-                let password = LitStr::new("{password}", self.mode.span());
-                Ok(vec![basic(&username, &password)])
-            }
+            _ if self.has_flow() => Ok(vec![header(&text("authorization"), &value)?]),
+            "BearerToken" => Ok(vec![header(&text("authorization"), &value)?]),
+            "Basic" => Ok(vec![basic(&text("{username}"), &text("{password}"))]),
             "NoAuth" => Ok(Vec::new()),
             _ => {
                 let hint = "write `header: \"authorization\", value: \"Bearer {api_key}\"`, `query: \"key\"` or `request: […]`";
@@ -539,14 +530,10 @@ fn string_tokens(text: String) -> TokenStream {
 /// Converts a name to words: `api_key` to `API key`, `site` to `Site`.
 fn title_from(name: &str) -> String {
     let text = name.replace('_', " ");
-    if let Some(rest) = text.strip_prefix("api ") {
-        return format!("API {rest}");
+    match text.strip_prefix("api ") {
+        Some(rest) => format!("API {rest}"),
+        None => capitalized(&text),
     }
-    let mut letters = text.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
 }
 
 fn field_tokens(
@@ -604,40 +591,22 @@ fn header(name: &LitStr, value: &LitStr) -> syn::Result<Placement> {
         );
         return Err(syn::Error::new(name.span(), message));
     }
-    let tokens = quote! {
-        ::toolkit_sdk::rt::manifest::Placement::Header {
-            name: ::std::string::String::from(#name),
-            value: ::std::string::String::from(#value),
-        }
-    };
     Ok(Placement {
-        tokens,
+        tokens: quote!(::toolkit_sdk::rt::manifest::Placement::header(#name, #value)),
         templates: vec![value.clone()],
     })
 }
 
 fn query(name: &LitStr, value: &LitStr) -> Placement {
-    let tokens = quote! {
-        ::toolkit_sdk::rt::manifest::Placement::Query {
-            name: ::std::string::String::from(#name),
-            value: ::std::string::String::from(#value),
-        }
-    };
     Placement {
-        tokens,
+        tokens: quote!(::toolkit_sdk::rt::manifest::Placement::query(#name, #value)),
         templates: vec![value.clone()],
     }
 }
 
 fn basic(username: &LitStr, password: &LitStr) -> Placement {
-    let tokens = quote! {
-        ::toolkit_sdk::rt::manifest::Placement::Basic {
-            username: ::std::string::String::from(#username),
-            password: ::std::string::String::from(#password),
-        }
-    };
     Placement {
-        tokens,
+        tokens: quote!(::toolkit_sdk::rt::manifest::Placement::basic(#username, #password)),
         templates: vec![username.clone(), password.clone()],
     }
 }

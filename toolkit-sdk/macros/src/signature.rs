@@ -132,17 +132,18 @@ impl Signature {
         if let Some(given) = given {
             return given.value();
         }
-        let words = self
-            .ident()
-            .to_string()
-            .trim_start_matches("r#")
-            .replace('_', " ");
-        let mut letters = words.chars();
-        letters
-            .next()
-            .map(|first| first.to_uppercase().chain(letters).collect())
-            .unwrap_or_default()
+        let name = self.ident().to_string();
+        capitalized(&name.trim_start_matches("r#").replace('_', " "))
     }
+}
+
+/// Returns a text with an upper-case first letter.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// Returns a span for generated code that resolves names at the call site and reports errors at the

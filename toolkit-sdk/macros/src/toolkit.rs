@@ -55,26 +55,16 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         &declaration.description,
         "description: \"One or two sentences.\",",
     );
-    if let Some(slug) = declaration
-        .slug
-        .as_ref()
-        .filter(|slug| !is_slug(&slug.value()))
-    {
-        problems.add(
-            slug,
-            "a slug is 2 to 48 of a-z, 0-9 and _, and begins with a letter: \"hacker_news\""
-                .to_owned(),
-        );
-    }
-    if let Some(version) = declaration
-        .version
-        .as_ref()
-        .filter(|version| !is_version(&version.value()))
-    {
-        problems.add(
-            version,
-            "a version is year, month, day and a number: \"20261121_00\"".to_owned(),
-        );
+    let slug_form =
+        "a slug is 2 to 48 of a-z, 0-9 and _, and begins with a letter: \"hacker_news\"";
+    let version_form = "a version is year, month, day and a number: \"20261121_00\"";
+    for (value, is_valid, form) in [
+        (&declaration.slug, is_slug as fn(&str) -> bool, slug_form),
+        (&declaration.version, is_version, version_form),
+    ] {
+        if let Some(text) = value.as_ref().filter(|text| !is_valid(&text.value())) {
+            problems.add(text, form.to_owned());
+        }
     }
     problems.finish()?;
     let manifest = declaration.manifest()?;

@@ -202,6 +202,18 @@ pub struct Field {
     pub hidden: bool,
 }
 
+impl Field {
+    /// Returns a field that must be filled in.
+    pub fn new(name: impl Into<String>, title: impl Into<String>, secret: bool) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            secret,
+            ..Self::default()
+        }
+    }
+}
+
 /// The format of a field's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -249,6 +261,26 @@ pub enum Placement {
         /// Template of the value.
         value: String,
     },
+}
+
+impl Placement {
+    /// Writes a template into a header.
+    pub fn header(name: impl Into<String>, value: impl Into<String>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        Self::Header { name, value }
+    }
+
+    /// Writes a template into a query parameter.
+    pub fn query(name: impl Into<String>, value: impl Into<String>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        Self::Query { name, value }
+    }
+
+    /// Writes two templates as user name and password of basic auth.
+    pub fn basic(username: impl Into<String>, password: impl Into<String>) -> Self {
+        let (username, password) = (username.into(), password.into());
+        Self::Basic { username, password }
+    }
 }
 
 /// A request that succeeds only with a valid credential.

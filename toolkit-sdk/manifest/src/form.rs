@@ -222,22 +222,15 @@ impl Placement {
     fn filled(&self, value: &impl Fn(&str) -> Option<String>) -> Option<Self> {
         let fill = |template: &str| fill(template, value);
         Some(match self {
-            Self::Header { name, value } => Self::Header {
-                name: name.clone(),
-                value: fill(value)?,
-            },
-            Self::Query { name, value } => Self::Query {
-                name: name.clone(),
-                value: fill(value)?,
-            },
+            Self::Header { name, value } => Self::header(name, fill(value)?),
+            Self::Query { name, value } => Self::query(name, fill(value)?),
             Self::Path { marker, value } => Self::Path {
                 marker: marker.clone(),
                 value: fill(value)?,
             },
-            Self::Basic { username, password } => Self::Basic {
-                username: fill(username)?,
-                password: fill(password).unwrap_or_default(),
-            },
+            Self::Basic { username, password } => {
+                Self::basic(fill(username)?, fill(password).unwrap_or_default())
+            }
         })
     }
 }
@@ -275,14 +268,10 @@ mod tests {
 
     fn field(name: &str, secret: bool, optional: bool) -> Field {
         let pattern = (name == "region").then(|| "eu|us".to_owned());
-        let title = name.to_uppercase();
         Field {
-            name: name.into(),
-            title,
-            secret,
             optional,
             pattern,
-            ..Field::default()
+            ..Field::new(name, name.to_uppercase(), secret)
         }
     }
 
@@ -296,18 +285,9 @@ mod tests {
                 field("team", true, true),
             ],
             request: vec![
-                Placement::Header {
-                    name: "authorization".into(),
-                    value: "Bearer {key}".into(),
-                },
-                Placement::Header {
-                    name: "x-team".into(),
-                    value: "{team}".into(),
-                },
-                Placement::Basic {
-                    username: "{key}".into(),
-                    password: "{team}".into(),
-                },
+                Placement::header("authorization", "Bearer {key}"),
+                Placement::header("x-team", "{team}"),
+                Placement::basic("{key}", "{team}"),
             ],
             ..AuthScheme::default()
         }
@@ -358,14 +338,8 @@ mod tests {
         let given = [("key", "k1"), ("region", "eu")];
         let filled = scheme.filled(lookup(&given));
         let expected = [
-            Placement::Header {
-                name: "authorization".into(),
-                value: "Bearer k1".into(),
-            },
-            Placement::Basic {
-                username: "k1".into(),
-                password: String::new(),
-            },
+            Placement::header("authorization", "Bearer k1"),
+            Placement::basic("k1", ""),
         ];
         assert_eq!(filled.placements, expected);
         assert_eq!(filled.secrets, ["k1", "azE6"]);
@@ -379,10 +353,8 @@ mod tests {
     #[test]
     fn values_that_no_request_can_contain_are_named() {
         let mut scheme = scheme();
-        scheme.request.push(Placement::Header {
-            name: "x-region".into(),
-            value: "{base64({region})}".into(),
-        });
+        let region = Placement::header("x-region", "{base64({region})}");
+        scheme.request.push(region);
         let unsendable = |given: &[(&str, &str)]| scheme.unsendable(lookup(given)).join(",");
         assert_eq!(unsendable(&[("key", "k\n"), ("team", "\r")]), "key,team");
         assert_eq!(

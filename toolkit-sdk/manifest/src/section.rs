@@ -146,18 +146,12 @@ mod tests {
         assert!(matches!(extract(b""), Err(ReadError::Empty)));
         assert!(matches!(extract(b"hello, world"), Err(ReadError::NotWasm)));
         assert!(matches!(extract(&[0; 1000]), Err(ReadError::NotWasm)));
-        assert!(matches!(
-            extract(&MODULE_HEADER),
-            Err(ReadError::CoreModule)
-        ));
-        assert!(matches!(
-            extract(&COMPONENT_HEADER),
-            Err(ReadError::Missing)
-        ));
-        assert!(matches!(
-            extract(&embed(component(), &manifest())),
-            Err(ReadError::Duplicate)
-        ));
+        let core_module = extract(&MODULE_HEADER);
+        assert!(matches!(core_module, Err(ReadError::CoreModule)));
+        let bare = extract(&COMPONENT_HEADER);
+        assert!(matches!(bare, Err(ReadError::Missing)));
+        let twice = extract(&embed(component(), &manifest()));
+        assert!(matches!(twice, Err(ReadError::Duplicate)));
         let mut broken = component();
         let last = broken.len() - 1;
         broken[last] = b'!';

@@ -346,21 +346,18 @@ mod tests {
 
     #[test]
     fn a_template_is_filled_or_not_used() {
-        assert_eq!(filled("x{a}y{n}").as_deref(), Some("x1y2"));
-        assert_eq!(filled("{a}{b}"), None);
-        assert_eq!(filled("{a"), None);
-        assert_eq!(filled("plain").as_deref(), Some("plain"));
-        assert_eq!(filled("{key.part}").as_deref(), Some("p"));
-    }
-
-    #[test]
-    fn the_first_alternative_that_there_is_is_taken() {
-        assert_eq!(filled("{b || a || n}").as_deref(), Some("1"));
-        assert_eq!(
-            filled(r#"{b||"none, (really) {"}!"#).as_deref(),
-            Some("none, (really) {!")
-        );
-        assert_eq!(filled("{b || c}"), None);
+        for (template, expected) in [
+            ("x{a}y{n}", Some("x1y2")),
+            ("{a}{b}", None),
+            ("{a", None),
+            ("plain", Some("plain")),
+            ("{key.part}", Some("p")),
+            ("{b || a || n}", Some("1")),
+            (r#"{b||"none, (really) {"}!"#, Some("none, (really) {!")),
+            ("{b || c}", None),
+        ] {
+            assert_eq!(filled(template).as_deref(), expected, "{template}");
+        }
     }
 
     /// Uses the test vectors of RFC 4648, section 10.

@@ -179,14 +179,13 @@ impl RegistryReference {
             let digest = oci_client::client::ImageLayer::new(body.clone(), String::new(), None)
                 .sha256_digest();
             let told = |cause| self.explain(cause, "push to");
-            self.client
-                .push_blob(&to, layer.data.clone(), &layer.sha256_digest())
-                .await
-                .map_err(told)?;
-            self.client
-                .push_blob(&to, config.data.clone(), &config.sha256_digest())
-                .await
-                .map_err(told)?;
+            for (data, digest) in [
+                (layer.data.clone(), layer.sha256_digest()),
+                (config.data.clone(), config.sha256_digest()),
+            ] {
+                let pushed = self.client.push_blob(&to, data, &digest).await;
+                pushed.map_err(told)?;
+            }
             let kind = OCI_IMAGE_MEDIA_TYPE
                 .parse()
                 .context("a media type is a header value")?;

@@ -274,23 +274,17 @@ mod tests {
     #[test]
     fn address_allows_only_a_display_name() {
         let written = |given: &str| address("to", given).map_err(|error| error.kind().to_owned());
-        assert_eq!(written(" ada@example.com "), Ok("ada@example.com".into()));
-        assert_eq!(
-            written("Ada <ada@example.com>"),
-            Ok("\"Ada\" <ada@example.com>".into())
-        );
-        assert_eq!(
-            written("\"Lovelace, Ada\" <ada@example.com>"),
-            Ok("\"Lovelace, Ada\" <ada@example.com>".into())
-        );
-        assert_eq!(
-            written("ada@example.com (Lovelace, Ada)"),
-            Ok("\"Lovelace, Ada\" <ada@example.com>".into())
-        );
-        assert_eq!(
-            written("Zoë <zoe@example.com>"),
-            Ok("=?UTF-8?B?Wm/Dqw==?= <zoe@example.com>".into())
-        );
+        let ada = "\"Lovelace, Ada\" <ada@example.com>";
+        let zoe = "=?UTF-8?B?Wm/Dqw==?= <zoe@example.com>";
+        for (given, sent) in [
+            (" ada@example.com ", "ada@example.com"),
+            ("Ada <ada@example.com>", "\"Ada\" <ada@example.com>"),
+            (ada, ada),
+            ("ada@example.com (Lovelace, Ada)", ada),
+            ("Zoë <zoe@example.com>", zoe),
+        ] {
+            assert_eq!(written(given), Ok(sent.into()));
+        }
         for wrong in [
             "",
             "ada",

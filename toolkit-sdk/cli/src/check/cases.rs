@@ -179,13 +179,9 @@ impl CaseRunner {
         let observed = ObservedResult::new(self.upstream.end(), &outcome);
         let mut problems = observed.unanswered();
         problems.extend(observed.unexpected_failure(case));
-        problems.extend(
-            observed
-                .data()
-                .map(|data| schema_problems(file.subject, case, data))
-                .into_iter()
-                .flatten(),
-        );
+        if let Some(data) = observed.data() {
+            problems.extend(schema_problems(file.subject, case, data));
+        }
         Ok(RunResult {
             corrected: observed.corrected(file)?,
             problems,
@@ -205,11 +201,9 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
             }
             (None, Some(request)) => {
                 let (headers, body) = request.parts();
-                let method = request.method.clone();
-                let path = request.path.clone();
                 let inbound = Inbound {
-                    method,
-                    path,
+                    method: request.method.clone(),
+                    path: request.path.clone(),
                     headers,
                     body: body.into(),
                 };
@@ -259,16 +253,12 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
         Subject::Tool(tool) => (&tool.input, (!tool.loose_output).then_some(&tool.output)),
         Subject::Trigger(trigger) => (&trigger.config, None),
     };
-    let mut problems = mismatches(
-        input,
-        &case.arguments,
-        "the arguments do not match the input schema",
-    );
-    problems.extend(
-        output
-            .map(|output| mismatches(output, data, "the data does not match the output schema"))
-            .unwrap_or_default(),
-    );
+    let what = "the arguments do not match the input schema";
+    let mut problems = mismatches(input, &case.arguments, what);
+    if let Some(output) = output {
+        let what = "the data does not match the output schema";
+        problems.extend(mismatches(output, data, what));
+    }
     problems
 }
 
@@ -330,34 +320,25 @@ mod tests {
 
     #[test]
     fn case_account_uses_generated_secrets() {
-        let field = |name: &str, secret: bool, optional: bool| Field {
-            name: name.to_owned(),
-            title: String::new(),
-            secret,
-            optional,
-            ..Field::default()
+        let team = Field {
+            optional: true,
+            ..Field::new("team", "", false)
         };
         let scheme = AuthScheme {
             mode: AuthMode::ApiKey,
             name: String::new(),
             fields: vec![
-                field("api_key", true, false),
-                field("site", false, false),
-                field("team", false, true),
+                Field::new("api_key", "", true),
+                Field::new("site", "", false),
+                team,
             ],
-            request: vec![Placement::Header {
-                name: "x-key".to_owned(),
-                value: "{api_key}".to_owned(),
-            }],
+            request: vec![Placement::header("x-key", "{api_key}")],
             ..AuthScheme::default()
         };
         let given = case(json!({ "fields": { "site": "north", "extra": "e" }, "data": {} }));
         let mut tool = tool();
         let account = dummy_account(std::slice::from_ref(&scheme), Subject::Tool(&tool), &given);
-        let header = Placement::Header {
-            name: "x-key".to_owned(),
-            value: "case-api_key".to_owned(),
-        };
+        let header = Placement::header("x-key", "case-api_key");
         assert_eq!(account.placements, [header]);
         assert_eq!(
             account.fields,

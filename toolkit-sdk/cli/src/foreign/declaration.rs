@@ -314,10 +314,7 @@ impl SchemeDeclaration {
             }
             (None, None, None) => match mode {
                 AuthMode::Basic => {
-                    vec![Placement::Basic {
-                        username: "{username}".to_owned(),
-                        password: "{password}".to_owned(),
-                    }]
+                    vec![Placement::basic("{username}", "{password}")]
                 }
                 AuthMode::NoAuth | AuthMode::Oauth1 => Vec::new(),
                 AuthMode::ApiKey => {
@@ -325,10 +322,7 @@ impl SchemeDeclaration {
                         "an API key needs a place in the request; add `header`, `query` or `request`"
                     )
                 }
-                _ => vec![Placement::Header {
-                    name: "authorization".to_owned(),
-                    value,
-                }],
+                _ => vec![Placement::header("authorization", value)],
             },
         };
         Ok(AuthScheme {
@@ -503,10 +497,7 @@ mod tests {
         assert_eq!(made.egress[0].methods, ["GET", "POST"]);
         assert_eq!(made.egress[0].path_prefix.as_deref(), Some("/v1/"));
         assert_eq!(made.auth[0].fields[0].description, "Settings");
-        let bearer = Placement::Header {
-            name: "authorization".to_owned(),
-            value: "Bearer {token}".to_owned(),
-        };
+        let bearer = Placement::header("authorization", "Bearer {token}");
         assert_eq!(made.auth[0].request, [bearer]);
         assert_eq!(made.auth[0].verify.as_ref().unwrap().method, "GET");
         assert_eq!(made.auth[1].fields.len(), 2);
@@ -514,23 +505,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        for (more, part) in [
+        let tool = json!({ "key": "greet", "input": {}, "output": {} });
+        for (part, more) in [
             (
-                json!({ "auth": [{ "mode": "api_key" }] }),
                 "an API key needs a place",
+                json!({ "auth": [{ "mode": "api_key" }] }),
             ),
-            (json!({ "auth": [{ "mode": "magic" }] }), "`magic`"),
+            ("`magic`", json!({ "auth": [{ "mode": "magic" }] })),
             (
-                json!({ "egress": ["api.example.com:x"] }),
                 "`api.example.com:x`",
+                json!({ "egress": ["api.example.com:x"] }),
             ),
-            (json!({ "logo": "missing.svg" }), "missing.svg"),
-            (json!({ "invented": 1 }), "invented"),
-            (json!({ "auth": ["basic"] }), "expected an auth scheme"),
-            (
-                json!({ "tools": [{ "key": "greet", "input": {}, "output": {} }] }),
-                "`greet` has no description",
-            ),
+            ("missing.svg", json!({ "logo": "missing.svg" })),
+            ("invented", json!({ "invented": 1 })),
+            ("expected an auth scheme", json!({ "auth": ["basic"] })),
+            ("`greet` has no description", json!({ "tools": [tool] })),
         ] {
             let problem = format!("{:#}", manifest(&declared(&more)).unwrap_err());
             assert!(problem.contains(part), "{problem}");
@@ -538,12 +527,9 @@ mod tests {
     }
 
     fn snapshot(texts: &[&str]) -> Vec<u8> {
-        let written: Vec<_> = texts
+        let data: String = texts
             .iter()
             .map(|json| format!("toolhost:declaration:{:08}:{json}", json.len()))
-            .collect();
-        let data: String = written
-            .iter()
             .map(|text| format!("(data (i32.const 0) {text:?})"))
             .collect();
         wat::parse_str(format!("(component (core module (memory 1) {data}))")).unwrap()
@@ -553,19 +539,14 @@ mod tests {
     fn declaration_is_found_in_module_memory() {
         let one = r#"{"slug":"one","name":"One","description":"1"}"#;
         assert_eq!(find(&snapshot(&[one, one])).unwrap().slug, "one");
-        assert!(
-            find(&snapshot(&[]))
-                .unwrap_err()
-                .to_string()
-                .contains("no declaration")
-        );
         let other = r#"{"slug":"two","name":"Two","description":"2"}"#;
-        assert!(
-            find(&snapshot(&[one, other]))
-                .unwrap_err()
-                .to_string()
-                .contains("two different declarations")
-        );
+        for (texts, part) in [
+            (&[one, other][..], "two different declarations"),
+            (&[], "no declaration"),
+        ] {
+            let refused = find(&snapshot(texts)).unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
         assert!(find(&snapshot(&["{\"cut short"])).is_err());
     }
 }

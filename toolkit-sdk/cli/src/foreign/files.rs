@@ -12,61 +12,34 @@ use super::Language;
 /// Path and text of a file.
 pub(crate) type File = (&'static str, &'static str);
 
+/// Pairs the names of files with their texts, from a folder of this repository into one of a
+/// toolkit.
+macro_rules! files {
+    ($to:literal from $folder:literal: $($name:literal)*) => {
+        [$((concat!($to, $name), include_str!(concat!("../../../", $folder, $name)))),*]
+    };
+}
+
 const WIT_FILE: File = (
     "wit/toolkit.wit",
     include_str!("../../../wit/v1/toolkit.wit"),
 );
 
-const JS_LIBRARY: [File; 12] = [
-    (
-        "toolkit-sdk/bytes.js",
-        include_str!("../../../js/sdk/bytes.js"),
-    ),
-    (
-        "toolkit-sdk/context.js",
-        include_str!("../../../js/sdk/context.js"),
-    ),
-    (
-        "toolkit-sdk/declare.js",
-        include_str!("../../../js/sdk/declare.js"),
-    ),
-    (
-        "toolkit-sdk/error.js",
-        include_str!("../../../js/sdk/error.js"),
-    ),
-    (
-        "toolkit-sdk/failure.js",
-        include_str!("../../../js/sdk/failure.js"),
-    ),
-    (
-        "toolkit-sdk/file.js",
-        include_str!("../../../js/sdk/file.js"),
-    ),
-    (
-        "toolkit-sdk/http.js",
-        include_str!("../../../js/sdk/http.js"),
-    ),
-    (
-        "toolkit-sdk/index.d.ts",
-        include_str!("../../../js/sdk/index.d.ts"),
-    ),
-    (
-        "toolkit-sdk/index.js",
-        include_str!("../../../js/sdk/index.js"),
-    ),
-    (
-        "toolkit-sdk/platform.js",
-        include_str!("../../../js/sdk/platform.js"),
-    ),
-    (
-        "toolkit-sdk/runtime.js",
-        include_str!("../../../js/sdk/runtime.js"),
-    ),
-    (
-        "toolkit-sdk/trigger.js",
-        include_str!("../../../js/sdk/trigger.js"),
-    ),
-];
+const JS_LIBRARY: [File; 12] = files!(
+    "toolkit-sdk/" from "js/sdk/":
+    "bytes.js"
+    "context.js"
+    "declare.js"
+    "error.js"
+    "failure.js"
+    "file.js"
+    "http.js"
+    "index.d.ts"
+    "index.js"
+    "platform.js"
+    "runtime.js"
+    "trigger.js"
+);
 const JS_COMPILER: [File; 4] = [
     WIT_FILE,
     ("build.mjs", include_str!("../../../js/build.mjs")),
@@ -77,56 +50,21 @@ const JS_COMPILER: [File; 4] = [
     ("package.json", include_str!("../../../js/package.json")),
 ];
 
-const PYTHON_LIBRARY: [File; 12] = [
-    (
-        "toolkit_entry.py",
-        include_str!("../../../python/toolkit_entry.py"),
-    ),
-    (
-        "toolkit_sdk/__init__.py",
-        include_str!("../../../python/toolkit_sdk/__init__.py"),
-    ),
-    (
-        "toolkit_sdk/context.py",
-        include_str!("../../../python/toolkit_sdk/context.py"),
-    ),
-    (
-        "toolkit_sdk/declare.py",
-        include_str!("../../../python/toolkit_sdk/declare.py"),
-    ),
-    (
-        "toolkit_sdk/error.py",
-        include_str!("../../../python/toolkit_sdk/error.py"),
-    ),
-    (
-        "toolkit_sdk/failure.py",
-        include_str!("../../../python/toolkit_sdk/failure.py"),
-    ),
-    (
-        "toolkit_sdk/file.py",
-        include_str!("../../../python/toolkit_sdk/file.py"),
-    ),
-    (
-        "toolkit_sdk/http.py",
-        include_str!("../../../python/toolkit_sdk/http.py"),
-    ),
-    (
-        "toolkit_sdk/loading.py",
-        include_str!("../../../python/toolkit_sdk/loading.py"),
-    ),
-    (
-        "toolkit_sdk/runtime.py",
-        include_str!("../../../python/toolkit_sdk/runtime.py"),
-    ),
-    (
-        "toolkit_sdk/trigger.py",
-        include_str!("../../../python/toolkit_sdk/trigger.py"),
-    ),
-    (
-        "toolkit_sdk/types.py",
-        include_str!("../../../python/toolkit_sdk/types.py"),
-    ),
-];
+const PYTHON_LIBRARY: [File; 12] = files!(
+    "" from "python/":
+    "toolkit_entry.py"
+    "toolkit_sdk/__init__.py"
+    "toolkit_sdk/context.py"
+    "toolkit_sdk/declare.py"
+    "toolkit_sdk/error.py"
+    "toolkit_sdk/failure.py"
+    "toolkit_sdk/file.py"
+    "toolkit_sdk/http.py"
+    "toolkit_sdk/loading.py"
+    "toolkit_sdk/runtime.py"
+    "toolkit_sdk/trigger.py"
+    "toolkit_sdk/types.py"
+);
 const PYTHON_COMPILER: [File; 2] = [
     WIT_FILE,
     (

@@ -252,11 +252,7 @@ mod tests {
             json!([{ "host": "a.example", "path_prefix": "/v1/" }, { "host": "b.example" }])
         );
         assert_eq!(joined["auth"][0]["mode"], "NO_AUTH");
-        assert!(
-            super::joined(json!({ "slug": "other" }), imported())
-                .unwrap_err()
-                .to_string()
-                .contains("one slug")
-        );
+        let refused = super::joined(json!({ "slug": "other" }), imported()).unwrap_err();
+        assert!(refused.to_string().contains("one slug"));
     }
 }

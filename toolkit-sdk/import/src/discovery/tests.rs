@@ -145,15 +145,7 @@ fn parameters_keep_their_meaning() {
 #[test]
 fn body_arguments_omit_output_only_members() {
     let made = made();
-    let input = |slug: &str| {
-        made.manifest
-            .tools
-            .iter()
-            .find(|tool| tool.slug == slug)
-            .unwrap()
-            .input
-            .clone()
-    };
+    let input = |slug: &str| made.manifest.tool(slug).unwrap().input.clone();
     let insert = input("SHELF_BOOKS_INSERT");
     assert_eq!(insert["required"], json!(["title"]));
     let names: Vec<&String> = insert["properties"].as_object().unwrap().keys().collect();
@@ -208,14 +200,8 @@ fn uploads_carry_description_and_downloads_return_file() {
     let server = operation(&api, "books.get.media").server.clone().unwrap();
     assert_eq!(server.url, "https://shelf.example.com/download/shelf/v1");
     let made = made();
-    let input = &made
-        .manifest
-        .tools
-        .iter()
-        .find(|tool| tool.slug == "SHELF_BOOKS_INSERT_MEDIA")
-        .unwrap()
-        .input;
-    assert_eq!(input["required"], json!(["title", "file"]));
+    let tool = made.manifest.tool("SHELF_BOOKS_INSERT_MEDIA").unwrap();
+    assert_eq!(tool.input["required"], json!(["title", "file"]));
 }
 
 #[test]

@@ -37,13 +37,7 @@ fn a_tool_keeps_its_schemas_and_hints() {
     );
     assert_eq!(api.unsupported.len(), 1, "the second tool of one name");
     let made = toolkit(api, "shelf", &Overlay::default()).unwrap();
-    let tool = |slug: &str| {
-        made.manifest
-            .tools
-            .iter()
-            .find(|tool| tool.slug == slug)
-            .unwrap()
-    };
+    let tool = |slug: &str| made.manifest.tool(slug).unwrap();
     let find = tool("SHELF_FIND_BOOKS");
     assert_eq!(find.name, "Find books");
     assert_eq!(find.input["required"], json!(["words"]));

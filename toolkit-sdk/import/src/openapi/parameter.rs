@@ -89,12 +89,8 @@ impl<'a> Reader<'a> {
             other => {
                 let what = format!("the {} parameter `{name}`", other.unwrap_or("unplaced"));
                 let unusable = required && other == Some("cookie");
-                let entry = if unusable {
-                    Unsupported::unusable
-                } else {
-                    Unsupported::part
-                };
-                return self.api.unsupported.push(entry(&made.id, what));
+                let entry = Unsupported::new(&made.id, what, unusable);
+                return self.api.unsupported.push(entry);
             }
         };
         if name.is_empty() || self.is_given(place, &name) {
@@ -102,12 +98,8 @@ impl<'a> Reader<'a> {
         }
         if place == ParameterIn::Header && manifest::is_platform_header(&name) {
             let what = format!("the header `{name}`, which only the platform may set");
-            let entry = if required {
-                Unsupported::unusable
-            } else {
-                Unsupported::part
-            };
-            return self.api.unsupported.push(entry(&made.id, what));
+            let entry = Unsupported::new(&made.id, what, required);
+            return self.api.unsupported.push(entry);
         }
         let (style, explode) = style(parameter, place);
         let mut schema = self.parameter_schema(parameter);

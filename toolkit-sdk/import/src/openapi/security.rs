@@ -310,12 +310,9 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
     let help = scheme.about["description"].as_str().unwrap_or_default();
     let mut field = |name: &str, title: &str, secret: bool, optional: bool| {
         made.fields.push(Field {
-            name: name.to_owned(),
-            title: title.to_owned(),
             description: text::block(help, MAX_HELP_BYTES),
-            secret,
             optional,
-            ..Field::default()
+            ..Field::new(name, title, secret)
         });
     };
     let key = if alone {
@@ -333,46 +330,35 @@ fn add(made: &mut AuthScheme, scheme: &Scheme<'_>, alone: bool, optional: bool) 
     match &scheme.kind {
         Kind::Flow(authorize_url, token_url) if made.mode == AuthMode::Oauth2 => {
             let value = format!("Bearer {{{ACCESS_TOKEN}}}");
-            made.request.push(Placement::Header {
-                name: "authorization".to_owned(),
-                value,
-            });
+            made.request.push(Placement::header("authorization", value));
             made.oauth2 = Some(OAuth2::new(authorize_url, token_url));
         }
         Kind::Bearer | Kind::Flow(..) => {
             field("token", "Token", true, optional && !alone);
-            made.request.push(Placement::Header {
-                name: "authorization".to_owned(),
-                value: "Bearer {token}".to_owned(),
-            });
+            let header = Placement::header("authorization", "Bearer {token}");
+            made.request.push(header);
         }
         Kind::Basic => {
             field("username", "User name", false, optional);
             field("password", "Password", true, true);
-            let username = "{username}".to_owned();
-            let password = "{password}".to_owned();
-            made.request.push(Placement::Basic { username, password });
+            made.request
+                .push(Placement::basic("{username}", "{password}"));
         }
         Kind::Header(name) => {
             field(&key, &title(name), true, optional);
-            made.request.push(Placement::Header {
-                name: name.to_ascii_lowercase(),
-                value: format!("{{{key}}}"),
-            });
+            let value = format!("{{{key}}}");
+            made.request
+                .push(Placement::header(name.to_ascii_lowercase(), value));
         }
         Kind::Query(name) => {
             field(&key, &title(name), true, optional);
-            made.request.push(Placement::Query {
-                name: name.clone(),
-                value: format!("{{{key}}}"),
-            });
+            let value = format!("{{{key}}}");
+            made.request.push(Placement::query(name, value));
         }
         Kind::Cookie(name) => {
             field(&key, &title(name), true, optional);
-            made.request.push(Placement::Header {
-                name: "cookie".to_owned(),
-                value: format!("{name}={{{key}}}"),
-            });
+            let value = format!("{name}={{{key}}}");
+            made.request.push(Placement::header("cookie", value));
         }
         Kind::Unknown(_) => {}
     }

@@ -27,6 +27,11 @@ fn made(document: &Value) -> Imported {
     crate::toolkit(read(document), "acme", &Overlay::default()).unwrap()
 }
 
+fn refusal(api: Api) -> String {
+    let refused = crate::toolkit(api, "acme", &Overlay::default());
+    refused.unwrap_err().to_string()
+}
+
 #[test]
 fn an_operation_says_what_it_is() {
     let operation = json!({
@@ -152,32 +157,14 @@ fn what_cannot_be_sent_is_named() {
         .collect();
     assert_eq!(unusable, ["the cookie parameter `session`"]);
     assert_eq!(unsupported.len(), 4, "{unsupported:?}");
-    let refused = crate::toolkit(
-        read(&document(
-            "get",
-            "/i",
-            json!({ "parameters": [{ "name": "s", "in": "cookie", "required": true }] }),
-        )),
-        "acme",
-        &Overlay::default(),
-    );
-    assert!(
-        refused
-            .unwrap_err()
-            .to_string()
-            .contains("cookie parameter `s`")
-    );
+    let session = json!({ "name": "s", "in": "cookie", "required": true });
+    let document = document("get", "/i", json!({ "parameters": [session] }));
+    assert!(refusal(read(&document)).contains("cookie parameter `s`"));
 }
 
 fn body_of(content: Value) -> Body {
-    one(
-        "post",
-        "/i",
-        json!({ "requestBody": { "content": content, "required": true } }),
-    )
-    .0
-    .body
-    .unwrap()
+    let body = json!({ "requestBody": { "content": content, "required": true } });
+    one("post", "/i", body).0.body.unwrap()
 }
 
 #[test]
@@ -195,40 +182,23 @@ fn the_best_of_several_bodies_is_taken() {
         crate::is_file(&parts.schema["properties"]["f"])
             && !crate::is_file(&parts.schema["properties"]["n"])
     );
-    let bytes = body_of(json!({ "image/png": {} }));
-    assert_eq!(
-        bytes.media,
-        Media::File {
-            media_type: Some("image/png".to_owned())
-        }
-    );
-    assert!(crate::is_file(&bytes.schema));
-    let text = body_of(json!({ "application/xml": {} }));
-    assert_eq!(
-        text.media,
-        Media::Text {
-            media_type: "application/xml".to_owned()
-        }
-    );
-    let patch = body_of(json!({ "application/merge-patch+json": object }));
-    assert_eq!(
-        patch.media,
-        Media::Json {
-            media_type: Some("application/merge-patch+json".to_owned())
-        }
-    );
+    assert!(crate::is_file(&body_of(json!({ "image/png": {} })).schema));
+    for (media_type, schema, kind) in [
+        ("image/png", json!({}), "file"),
+        ("application/xml", json!({}), "text"),
+        ("application/merge-patch+json", object, "json"),
+    ] {
+        let media = body_of(json!({ media_type: schema })).media;
+        let expected = json!({ "kind": kind, "media_type": media_type });
+        assert_eq!(serde_json::to_value(media).unwrap(), expected);
+    }
 }
 
 #[test]
 fn binary_response_becomes_file() {
     let answer = |content: Value| {
-        one(
-            "get",
-            "/i",
-            json!({ "responses": { "200": { "content": content } } }),
-        )
-        .0
-        .answer
+        let responses = json!({ "responses": { "200": { "content": content } } });
+        one("get", "/i", responses).0.answer
     };
     assert!(answer(json!({ "application/pdf": {} })).file);
     assert!(!answer(json!({ "text/csv": {} })).file);
@@ -246,21 +216,10 @@ fn secured(schemes: Value, security: Value) -> Api {
 #[test]
 fn security_schemes_become_ways_to_connect() {
     let key = |place: &str, name: &str| json!({ "type": "apiKey", "in": place, "name": name });
-    let modes = |api: &Api| {
-        api.auth
-            .iter()
-            .map(|scheme| scheme.mode)
-            .collect::<Vec<_>>()
-    };
+    let modes = |api: &Api| Vec::from_iter(api.auth.iter().map(|scheme| scheme.mode));
 
     let api = secured(json!({ "k": key("query", "key") }), json!([{ "k": [] }]));
-    assert_eq!(
-        api.auth[0].request,
-        [Placement::Query {
-            name: "key".into(),
-            value: "{api_key}".into()
-        }]
-    );
+    assert_eq!(api.auth[0].request, [Placement::query("key", "{api_key}")]);
 
     let both = json!({ "app": key("header", "X-App"), "user": key("header", "X-User") });
     let api = secured(both.clone(), json!([{ "app": [], "user": [] }]));
@@ -301,10 +260,7 @@ fn security_schemes_become_ways_to_connect() {
     let unused = secured(json!({ "k": key("cookie", "sid") }), Value::Null);
     assert_eq!(
         unused.auth[0].request,
-        [Placement::Header {
-            name: "cookie".into(),
-            value: "sid={api_key}".into()
-        }]
+        [Placement::header("cookie", "sid={api_key}")]
     );
 }
 
@@ -325,10 +281,8 @@ fn empty_security_means_no_auth() {
 
 #[test]
 fn a_signature_cannot_be_attached() {
-    let api = secured(
-        json!({ "d": { "type": "http", "scheme": "digest" } }),
-        json!([{ "d": [] }]),
-    );
+    let digest = json!({ "d": { "type": "http", "scheme": "digest" } });
+    let api = secured(digest, json!([{ "d": [] }]));
     assert!(api.auth.is_empty());
     assert!(
         api.unsupported
@@ -392,39 +346,27 @@ fn lists_that_go_on_are_noticed() {
             .collect();
         let response =
             json!({ "headers": headers, "content": { "application/json": { "schema": schema } } });
-        let pages = one(
-            "get",
-            "/i",
-            json!({ "parameters": parameters, "responses": { "200": response } }),
-        )
-        .0
-        .pages;
-        serde_json::to_value(pages).unwrap()
+        let operation = json!({ "parameters": parameters, "responses": { "200": response } });
+        serde_json::to_value(one("get", "/i", operation).0.pages).unwrap()
     };
     let array = json!({ "type": "array", "items": {} });
     let page = |name: &str| json!({ "type": "object", "properties": { "data": array, name: { "type": "string" } } });
-    assert_eq!(
-        list(&[], array.clone(), json!({ "Link": {} }))["next"],
-        json!({ "by": "link" })
-    );
+    let linked = list(&[], array.clone(), json!({ "Link": {} }));
+    assert_eq!(linked["next"], json!({ "by": "link" }));
+    let by_cursor = json!({ "by": "cursor", "place": "/next_cursor", "parameter": "cursor" });
+    let by_url = json!({ "by": "url", "place": "/next" });
+    let by_page = json!({ "by": "page", "parameter": "page", "first": 1 });
+    let by_offset = json!({ "by": "offset", "parameter": "offset" });
+    for (parameters, schema, next) in [
+        (&["cursor"][..], page("next_cursor"), by_cursor),
+        (&[], page("next"), by_url),
+        (&["page"], page("x"), by_page),
+        (&["offset"], array.clone(), by_offset),
+    ] {
+        assert_eq!(list(parameters, schema, json!({}))["next"], next);
+    }
     let cursor = list(&["cursor"], page("next_cursor"), json!({}));
-    assert_eq!(
-        cursor["next"],
-        json!({ "by": "cursor", "place": "/next_cursor", "parameter": "cursor" })
-    );
     assert_eq!(cursor["items"], "/data");
-    assert_eq!(
-        list(&[], page("next"), json!({}))["next"],
-        json!({ "by": "url", "place": "/next" })
-    );
-    assert_eq!(
-        list(&["page"], page("x"), json!({}))["next"],
-        json!({ "by": "page", "parameter": "page", "first": 1 })
-    );
-    assert_eq!(
-        list(&["offset"], array.clone(), json!({}))["next"],
-        json!({ "by": "offset", "parameter": "offset" })
-    );
     assert_eq!(list(&[], array, json!({})), Value::Null);
 }
 
@@ -486,15 +428,6 @@ fn what_is_no_description_is_refused_in_words() {
         let refused = openapi(bytes.as_bytes()).unwrap_err().to_string();
         assert!(refused.contains(part), "{refused}");
     }
-    let nothing = crate::toolkit(
-        read(&json!({ "openapi": "3.0.0" })),
-        "acme",
-        &Overlay::default(),
-    );
-    assert!(
-        nothing
-            .unwrap_err()
-            .to_string()
-            .contains("no operation can become a tool")
-    );
+    let empty = read(&json!({ "openapi": "3.0.0" }));
+    assert!(refusal(empty).contains("no operation can become a tool"));
 }

@@ -23,10 +23,8 @@ fn api() -> Api {
 
 fn applied(overlay: &str) -> Api {
     let mut api = api();
-    Overlay::from_toml(overlay)
-        .unwrap()
-        .apply(&mut api)
-        .unwrap();
+    let overlay = Overlay::from_toml(overlay).unwrap();
+    overlay.apply(&mut api).unwrap();
     api
 }
 
@@ -40,21 +38,18 @@ fn ids(overlay: &str) -> Vec<String> {
 
 #[test]
 fn operations_are_chosen_by_pattern() {
-    assert_eq!(
-        ids(""),
-        ["items/list", "items/add"],
-        "what is deprecated is left out"
-    );
-    assert_eq!(ids("[choose]\ndeprecated = true").len(), 3);
-    assert_eq!(ids("[choose]\noperations = [\"old\"]"), ["old"]);
-    assert_eq!(
-        ids("[choose]\ntags = [\"it*\"]\nexcept.operations = [\"*/add\"]"),
-        ["items/list"]
-    );
-    assert_eq!(
-        ids("[choose]\npaths = [\"/it*\"]\nmethods = [\"post\"]"),
-        ["items/add"]
-    );
+    for (choice, chosen) in [
+        ("", &["items/list", "items/add"][..]),
+        ("deprecated = true", &["items/list", "items/add", "old"]),
+        ("operations = ['old']", &["old"]),
+        (
+            "tags = ['it*']\nexcept.operations = ['*/add']",
+            &["items/list"],
+        ),
+        ("paths = ['/it*']\nmethods = ['post']", &["items/add"]),
+    ] {
+        assert_eq!(ids(&format!("[choose]\n{choice}")), chosen, "{choice}");
+    }
 }
 
 #[test]
@@ -87,12 +82,8 @@ fn what_an_overlay_names_must_be_there() {
         problems[0].ends_with("did you mean `items/list`?"),
         "{problems:?}"
     );
-    assert!(
-        Overlay::from_toml("nmae = \"x\"")
-            .unwrap_err()
-            .to_string()
-            .contains("nmae")
-    );
+    let refused = Overlay::from_toml("nmae = \"x\"").unwrap_err();
+    assert!(refused.to_string().contains("nmae"));
     assert!(Overlay::from_json("{\"choose\": 1}").is_err());
 }
 
@@ -137,13 +128,7 @@ fn renamed_argument_keeps_its_name_on_wire() {
     "#;
     let made = crate::toolkit(api(), "acme", &Overlay::from_toml(overlay).unwrap()).unwrap();
     let arguments = |slug: &str| {
-        let tool = made
-            .manifest
-            .tools
-            .iter()
-            .find(|tool| tool.slug == slug)
-            .unwrap();
-        tool.input["properties"]
+        made.manifest.tool(slug).unwrap().input["properties"]
             .as_object()
             .unwrap()
             .keys()

@@ -439,40 +439,24 @@ mod tests {
             differs.contains("-   \"b\": 2") && differs.contains("+   \"b\": 3"),
             "{differs}"
         );
-        assert!(
-            case.judge(CaseResult::Error {
-                kind: "internal",
-                message: "broken"
-            })
-            .unwrap()
-            .contains("internal: broken")
-        );
+        let failed = case.judge(CaseResult::Error {
+            kind: "internal",
+            message: "broken",
+        });
+        assert!(failed.unwrap().contains("internal: broken"));
     }
 
     #[test]
     fn error_matches_by_kind_and_message_part() {
         let case = case(json!({ "error": { "kind": "not_found", "message": "item 7" } }));
-        assert_eq!(
-            case.judge(CaseResult::Error {
-                kind: "not_found",
-                message: "there is no item 7"
-            }),
-            None
-        );
-        assert!(
-            case.judge(CaseResult::Error {
-                kind: "not_found",
-                message: "no such item"
-            })
-            .is_some()
-        );
-        assert!(
-            case.judge(CaseResult::Error {
-                kind: "forbidden",
-                message: "item 7"
-            })
-            .is_some()
-        );
+        for (kind, message, fits) in [
+            ("not_found", "there is no item 7", true),
+            ("not_found", "no such item", false),
+            ("forbidden", "item 7", false),
+        ] {
+            let problem = case.judge(CaseResult::Error { kind, message });
+            assert_eq!(problem.is_none(), fits, "{kind}: {message}");
+        }
         assert!(case.judge(CaseResult::Data(&json!({}))).is_some());
     }
 
@@ -484,16 +468,18 @@ mod tests {
                 .parts()
         };
         let media_type = |name: &str| vec![("content-type".to_owned(), name.to_owned())];
-        assert_eq!(
-            parts(json!({ "body": [1] })),
-            (media_type("application/json"), b"[1]".to_vec())
-        );
-        assert_eq!(
-            parts(json!({ "body": "a" })),
-            (media_type("text/plain"), b"a".to_vec())
-        );
         let own = json!({ "body": "a,b", "headers": { "Content-Type": "text/csv" } });
-        assert_eq!(parts(own), (media_type("text/csv"), b"a,b".to_vec()));
-        assert_eq!(parts(json!({})), (Vec::new(), Vec::new()));
+        for (response, headers, body) in [
+            (
+                json!({ "body": [1] }),
+                media_type("application/json"),
+                "[1]",
+            ),
+            (json!({ "body": "a" }), media_type("text/plain"), "a"),
+            (own, media_type("text/csv"), "a,b"),
+            (json!({}), Vec::new(), ""),
+        ] {
+            assert_eq!(parts(response), (headers, body.as_bytes().to_vec()));
+        }
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn compare(old: &Manifest, new: &Manifest, report: &mut Report) {
             let name = scheme.mode.as_str();
             match new.scheme(scheme.mode) {
                 Some(other) => report.at(name, |report| schemes(scheme, other, report)),
-                None => report.add(name, "is gone".to_owned(), &[Callers, Accounts]),
+                None => report.add(name, "is gone", &[Callers, Accounts]),
             }
         }
         for scheme in new
@@ -21,7 +21,7 @@ pub(super) fn compare(old: &Manifest, new: &Manifest, report: &mut Report) {
             .iter()
             .filter(|scheme| old.scheme(scheme.mode).is_none())
         {
-            report.add(scheme.mode.as_str(), "is new".to_owned(), &[]);
+            report.add(scheme.mode.as_str(), "is new", &[]);
         }
     });
 }
@@ -32,7 +32,7 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
         for field in &old.fields {
             match new.fields.iter().find(|other| other.name == field.name) {
                 Some(other) => report.at(&field.name, |report| fields(field, other, report)),
-                None => report.add(&field.name, "is no longer a scheme".to_owned(), &[]),
+                None => report.add(&field.name, "is no longer a scheme", &[]),
             }
         }
         for field in new
@@ -46,39 +46,27 @@ fn schemes(old: &AuthScheme, new: &AuthScheme, report: &mut Report) {
     if old.request != new.request {
         report.add(
             "request",
-            "adds the credential in another place or form".to_owned(),
+            "adds the credential in another place or form",
             &[],
         );
     }
     if old.sign != new.sign {
-        report.add("sign", "signs requests in another way".to_owned(), &[]);
+        report.add("sign", "signs requests in another way", &[]);
     }
     if old.client_certificate != new.client_certificate {
-        report.add(
-            "client_certificate",
-            "has another description".to_owned(),
-            &[],
-        );
+        report.add("client_certificate", "has another description", &[]);
     }
     report.reworded("base_url", old.base_url != new.base_url);
     report.reworded("verify", old.verify != new.verify);
     match (&old.oauth2, &new.oauth2) {
         (Some(old), Some(new)) => report.at("oauth2", |report| flows(old, new, report)),
         (None, None) => {}
-        _ => report.add(
-            "oauth2",
-            "exists in one version only".to_owned(),
-            &[Accounts],
-        ),
+        _ => report.add("oauth2", "exists in one version only", &[Accounts]),
     }
     match (&old.oauth1, &new.oauth1) {
         (Some(old), Some(new)) => report.reworded("oauth1", old != new),
         (None, None) => {}
-        _ => report.add(
-            "oauth1",
-            "exists in one version only".to_owned(),
-            &[Accounts],
-        ),
+        _ => report.add("oauth1", "exists in one version only", &[Accounts]),
     }
 }
 
@@ -94,29 +82,21 @@ fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
         .any(|(_, template)| template.contains(&mark));
     let used = placed || signs;
     match (field.optional, field.default.is_some() && !used) {
-        (true, _) => report.add(&field.name, "is new and may be left empty".to_owned(), &[]),
-        (_, true) => report.add(&field.name, "is new and has a default".to_owned(), &[]),
-        _ => report.add(
-            &field.name,
-            "is newly required".to_owned(),
-            &[Callers, Accounts],
-        ),
+        (true, _) => report.add(&field.name, "is new and may be left empty", &[]),
+        (_, true) => report.add(&field.name, "is new and has a default", &[]),
+        _ => report.add(&field.name, "is newly required", &[Callers, Accounts]),
     }
 }
 
 fn fields(old: &Field, new: &Field, report: &mut Report) {
     match (is_needed(old), is_needed(new)) {
-        (false, true) => report.add(
-            "required",
-            "is newly required".to_owned(),
-            &[Callers, Accounts],
-        ),
-        (true, false) => report.add("required", "is no longer required".to_owned(), &[]),
+        (false, true) => report.add("required", "is newly required", &[Callers, Accounts]),
+        (true, false) => report.add("required", "is no longer required", &[]),
         _ => {}
     }
     match (&old.pattern, &new.pattern) {
         (old, new) if old == new => {}
-        (Some(_), None) => report.add("pattern", "is gone".to_owned(), &[]),
+        (Some(_), None) => report.add("pattern", "is gone", &[]),
         (_, new) => {
             let new = new.as_deref().unwrap_or_default();
             report.add(
@@ -129,15 +109,15 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
     if (old.format, &old.one_of) != (new.format, &new.one_of) {
         let narrower = new.format.is_some() || !new.one_of.is_empty();
         let parties: &[_] = if narrower { &[Callers, Accounts] } else { &[] };
-        report.add("values", "has other allowed values".to_owned(), parties);
+        report.add("values", "has other allowed values", parties);
     }
     match (old.secret, new.secret) {
         (true, false) => report.add(
             "secret",
-            "is given to the toolkit, and no longer secret".to_owned(),
+            "is given to the toolkit, and no longer secret",
             &[Accounts],
         ),
-        (false, true) => report.add("secret", "is now secret".to_owned(), &[]),
+        (false, true) => report.add("secret", "is now secret", &[]),
         _ => {}
     }
     let same = old.title == new.title

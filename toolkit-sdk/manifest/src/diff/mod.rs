@@ -83,7 +83,7 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Vec<Change> {
     auth::compare(old, new, &mut report);
     report.egress("egress", &old.egress, &new.egress, !old.no_auth());
     if old.limits != new.limits {
-        report.add("limits", "has other limits".to_owned(), &[]);
+        report.add("limits", "has other limits", &[]);
     }
     report.by_name(
         "tools",
@@ -106,16 +106,8 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
     let anonymous = old.no_auth || before.no_auth();
     let anonymous_now = new.no_auth || after.no_auth();
     match (anonymous, anonymous_now) {
-        (true, false) => report.add(
-            "no_auth",
-            "now needs a connected account".to_owned(),
-            &[Callers],
-        ),
-        (false, true) => report.add(
-            "no_auth",
-            "no longer needs a connected account".to_owned(),
-            &[],
-        ),
+        (true, false) => report.add("no_auth", "now needs a connected account", &[Callers]),
+        (false, true) => report.add("no_auth", "no longer needs a connected account", &[]),
         _ => report.reworded("no_auth", old.no_auth != new.no_auth),
     }
     report.schema("input", &old.input, &new.input, schema::Direction::In);
@@ -123,7 +115,7 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
     match (old.loose_output, new.loose_output) {
         (false, true) => report.add(
             "loose_output",
-            "its output may now differ from the schema".to_owned(),
+            "its output may now differ from the schema",
             &[Callers],
         ),
         (old, new) => report.reworded("loose_output", old != new),
@@ -156,14 +148,10 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
     own_egress(report, old.egress.as_deref(), new.egress.as_deref());
     match (&old.subscription, &new.subscription) {
-        (None, Some(_)) => report.add(
-            "subscription",
-            "now subscribes at the provider".to_owned(),
-            &[],
-        ),
+        (None, Some(_)) => report.add("subscription", "now subscribes at the provider", &[]),
         (Some(_), None) => report.add(
             "subscription",
-            "no longer subscribes at the provider".to_owned(),
+            "no longer subscribes at the provider",
             &[Callers],
         ),
         (old, new) => report.reworded("subscription", old != new),
@@ -178,14 +166,10 @@ fn own_egress(report: &mut Report, old: Option<&[EgressRule]>, new: Option<&[Egr
         (Some(old), Some(new)) => report.egress("egress", old, new, false),
         (None, Some(_)) => report.add(
             "egress",
-            "now reaches only some of the toolkit's hosts".to_owned(),
+            "now reaches only some of the toolkit's hosts",
             &[],
         ),
-        (Some(_), None) => report.add(
-            "egress",
-            "now reaches every host of the toolkit".to_owned(),
-            &[],
-        ),
+        (Some(_), None) => report.add("egress", "now reaches every host of the toolkit", &[]),
     }
 }
 
@@ -202,7 +186,7 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
         let change = if new { "holds now" } else { "no longer holds" };
         report.add(
             &format!("hints.{name}"),
-            change.to_owned(),
+            change,
             if kept { &[] } else { &[Callers] },
         );
     }
@@ -227,24 +211,15 @@ impl Default for Report {
 }
 
 impl Report {
-    fn add(&mut self, part: &str, change: String, breaks: &[Party]) {
-        let place = if self.place.is_empty() {
-            part.to_owned()
-        } else {
-            format!("{}.{part}", self.place)
-        };
-        self.changes.push(Change {
-            place,
-            change,
-            breaks: breaks.to_vec(),
-        });
+    fn add(&mut self, part: &str, change: impl Into<String>, breaks: &[Party]) {
+        self.at(part, |report| report.add_here(change, breaks));
     }
 
     /// Adds a change of the current path itself.
-    fn add_here(&mut self, change: String, breaks: &[Party]) {
+    fn add_here(&mut self, change: impl Into<String>, breaks: &[Party]) {
         self.changes.push(Change {
             place: self.place.clone(),
-            change,
+            change: change.into(),
             breaks: breaks.to_vec(),
         });
     }
@@ -252,57 +227,36 @@ impl Report {
     /// Runs `compare` below a part.
     fn at(&mut self, part: &str, compare: impl FnOnce(&mut Self)) {
         let before = self.place.clone();
-        self.place = if before.is_empty() {
-            part.to_owned()
-        } else {
-            format!("{before}.{part}")
-        };
+        self.place = schema::below(&before, part);
         compare(self);
         self.place = before;
     }
 
     fn reworded(&mut self, part: &str, differs: bool) {
         if differs {
-            self.add(part, "is changed".to_owned(), &[]);
+            self.add(part, "is changed", &[]);
         }
     }
 
     /// Compares two lists. Added values break `breaks`. Removed values break no party.
     fn lists(&mut self, part: &str, old: &[String], new: &[String], breaks: &[Party]) {
-        let added: Vec<_> = new
-            .iter()
-            .filter(|one| !old.contains(one))
-            .map(String::as_str)
-            .collect();
-        let gone: Vec<_> = old
-            .iter()
-            .filter(|one| !new.contains(one))
-            .map(String::as_str)
-            .collect();
-        if !added.is_empty() {
-            self.add(
-                part,
-                format!(
-                    "{} new: {}",
-                    if added.len() == 1 { "is" } else { "are" },
-                    added.join(", ")
-                ),
-                breaks,
-            );
+        let reported = self.changes.len();
+        for (word, these, others, breaks) in
+            [("new", new, old, breaks), ("gone", old, new, &[][..])]
+        {
+            let only_these: Vec<_> = these
+                .iter()
+                .filter(|one| !others.contains(one))
+                .map(String::as_str)
+                .collect();
+            let verb = if only_these.len() == 1 { "is" } else { "are" };
+            if !only_these.is_empty() {
+                let change = format!("{verb} {word}: {}", only_these.join(", "));
+                self.add(part, change, breaks);
+            }
         }
-        if !gone.is_empty() {
-            self.add(
-                part,
-                format!(
-                    "{} gone: {}",
-                    if gone.len() == 1 { "is" } else { "are" },
-                    gone.join(", ")
-                ),
-                &[],
-            );
-        }
-        if added.is_empty() && gone.is_empty() && old != new {
-            self.add(part, "are in another order".to_owned(), &[]);
+        if self.changes.len() == reported && old != new {
+            self.add(part, "are in another order", &[]);
         }
     }
 
@@ -324,7 +278,7 @@ impl Report {
             self.add(part, format!("may no longer reach {rule}"), &[]);
         }
         if old != new && old.len() == new.len() && old.iter().all(|rule| new.contains(rule)) {
-            self.add(part, "is in another order".to_owned(), &[]);
+            self.add(part, "is in another order", &[]);
         }
     }
 
@@ -350,14 +304,14 @@ impl Report {
             for one in old {
                 match new.iter().find(|other| name(other) == name(one)) {
                     Some(other) => report.at(name(one), |report| compare(report, one, other)),
-                    None => report.add(name(one), "is gone".to_owned(), &[Callers]),
+                    None => report.add(name(one), "is gone", &[Callers]),
                 }
             }
             for other in new
                 .iter()
                 .filter(|other| old.iter().all(|one| name(one) != name(other)))
             {
-                report.add(name(other), "is new".to_owned(), &[]);
+                report.add(name(other), "is new", &[]);
             }
             let mut before: Vec<_> = old.iter().map(&name).collect();
             let mut after: Vec<_> = new.iter().map(&name).collect();
@@ -365,7 +319,7 @@ impl Report {
             before.sort();
             after.sort();
             if moved && before == after {
-                report.add_here("are in another order".to_owned(), &[]);
+                report.add_here("are in another order", &[]);
             }
         });
     }

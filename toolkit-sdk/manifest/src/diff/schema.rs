@@ -99,7 +99,7 @@ pub(super) fn compare(old: &Value, new: &Value, direction: Direction, report: &m
         }
     }
     if seen.is_empty() {
-        report.add_here("is described differently".to_owned(), &[]);
+        report.add_here("is described differently", &[]);
     }
 }
 
@@ -519,7 +519,8 @@ fn has_no_references(schema: &Value) -> bool {
     }
 }
 
-fn below(place: &str, name: &str) -> String {
+/// Returns the path of a part.
+pub(super) fn below(place: &str, name: &str) -> String {
     if place.is_empty() {
         name.to_owned()
     } else {

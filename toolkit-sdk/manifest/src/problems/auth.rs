@@ -89,9 +89,7 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
         let mut report = report.at("base_url");
         let fields = template::check(base_url, &known, &mut report);
         for field in fields.iter().filter(|field| secret(field)) {
-            report.add(format_args!(
-                "`{{{field}}}` is secret; a URL may contain only non-secret fields"
-            ));
+            report.secret_in_url(field);
         }
         check_address(manifest, "GET", base_url, None, &mut report);
     }
@@ -101,12 +99,7 @@ fn check_scheme(manifest: &Manifest, scheme: &AuthScheme, report: &mut Report) {
 }
 
 fn check_fields(fields: &[Field], report: &mut Report) {
-    if fields.len() > MAX_FIELDS {
-        report.add(format_args!(
-            "{} are too many; at most {MAX_FIELDS}",
-            fields.len()
-        ));
-    }
+    report.limit(fields.len(), MAX_FIELDS);
     let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
     super::unique(&names, report);
     for field in fields {
@@ -129,22 +122,12 @@ fn check_fields(fields: &[Field], report: &mut Report) {
 }
 
 fn check_choice(field: &Field, report: &mut Report) {
-    if field.one_of.len() > MAX_CHOICES {
-        report.at("one_of").add(format_args!(
-            "{} are too many; at most {MAX_CHOICES}",
-            field.one_of.len()
-        ));
-    }
+    report.at("one_of").limit(field.one_of.len(), MAX_CHOICES);
     super::unique(&field.one_of, &mut report.at("one_of"));
     for (place, words) in [("prefix", &field.prefix), ("suffix", &field.suffix)] {
         text::optional(words, MAX_NAME_BYTES, &mut report.at(place));
     }
-    if field.pattern.is_none()
-        && field
-            .default
-            .as_ref()
-            .is_some_and(|default| !field.accepts(default))
-    {
+    if field.pattern.is_none() && rejects_default(field) {
         report
             .at("default")
             .add("is not a value that the field accepts");
@@ -163,16 +146,14 @@ fn check_pattern(field: &Field, report: &mut Report) {
     }
     match Regex::new(&format!("^(?:{pattern})$")) {
         Err(cause) => report.add(format_args!("is not a regular expression: {cause}")),
-        Ok(_) => {
-            if field
-                .default
-                .as_ref()
-                .is_some_and(|default| !field.accepts(default))
-            {
-                report.add("the default does not match it");
-            }
-        }
+        Ok(_) if rejects_default(field) => report.add("the default does not match it"),
+        Ok(_) => {}
     }
+}
+
+fn rejects_default(field: &Field) -> bool {
+    let default = field.default.as_ref();
+    default.is_some_and(|default| !field.accepts(default))
 }
 
 /// Checks the placements and returns the fields they use.

@@ -12,7 +12,7 @@ use crate::{
 };
 
 const MAX_PARAMETER_BYTES: usize = 256;
-const MAX_PARAMETERS: usize = 20;
+pub(super) const MAX_PARAMETERS: usize = 20;
 const MAX_STEPS: usize = 5;
 /// Maximum number of responses that reject a token, and of texts of each.
 const MAX_REJECTIONS: usize = 10;
@@ -279,7 +279,7 @@ impl<'a> Checked<'a, '_> {
         secrets: bool,
         report: &mut Report,
     ) {
-        check_count(values.len(), report);
+        report.limit(values.len(), MAX_PARAMETERS);
         for (name, value) in values {
             let mut report = report.at(name);
             check_value(name, value, &mut report);
@@ -295,9 +295,7 @@ impl<'a> Checked<'a, '_> {
         };
         let named = check(value, &self.known, report);
         for name in named.iter().filter(|name| !secrets && self.is_secret(name)) {
-            report.add(format_args!(
-                "`{{{name}}}` is secret; a URL may contain only non-secret fields"
-            ));
+            report.secret_in_url(name);
         }
         self.used.extend(named);
     }
@@ -402,12 +400,7 @@ impl<'a> Checked<'a, '_> {
     }
 
     fn check_steps(&mut self, steps: &'a [Step], keeps: bool, report: &mut Report) {
-        if steps.len() > MAX_STEPS {
-            report.add(format_args!(
-                "{} are too many; at most {MAX_STEPS}",
-                steps.len()
-            ));
-        }
+        report.limit(steps.len(), MAX_STEPS);
         for (index, step) in steps.iter().enumerate() {
             let mut report = report.at(index);
             self.check_own(&step.request, &mut report.at("request"));
@@ -429,10 +422,8 @@ impl<'a> Checked<'a, '_> {
     }
 
     fn check_filled(&mut self, names: &[&'a str], report: &mut Report) {
-        for name in names.iter().filter(|name| !self.fields.contains(name)) {
-            report.add(format_args!(
-                "`{name}` is not a field of this scheme; add it to `fields`, hidden if users do not enter it"
-            ));
+        for name in names {
+            check_kept(name, self.fields, report);
         }
         self.filled.extend(names);
     }
@@ -450,10 +441,11 @@ fn check_names(names: &BTreeMap<String, String>, sent: &[&str], report: &mut Rep
     }
 }
 
-pub(super) fn check_count(count: usize, report: &mut Report) {
-    if count > MAX_PARAMETERS {
+/// Checks that a kept value has a field of the scheme.
+pub(super) fn check_kept(name: &str, fields: &[&str], report: &mut Report) {
+    if !fields.contains(&name) {
         report.add(format_args!(
-            "{count} are too many; at most {MAX_PARAMETERS}"
+            "`{name}` is not a field of this scheme; add it to `fields`, hidden if users do not enter it"
         ));
     }
 }

@@ -107,40 +107,26 @@ fn check_rule(rule: &EgressRule, report: &mut Report) {
 pub fn host_problem(host: &str) -> Option<String> {
     let name = host.strip_prefix("*.").unwrap_or(host);
     let wildcard = name.len() != host.len();
-    if name.contains('*') {
-        return Some(format!(
-            "`{host}`: `*` stands only as the first label, as in *.example.com"
-        ));
-    }
-    if !name.is_ascii() {
-        return Some(format!(
-            "`{host}` is not ASCII; write it in Punycode (xn--…)"
-        ));
-    }
     let labels: Vec<&str> = name.split('.').collect();
-    if labels.len() < 2 {
-        return Some(format!(
-            "`{host}` has fewer than two labels; write a full name such as api.example.com"
-        ));
-    }
-    if name.len() > 253 || !labels.iter().all(|label| is_label(label)) {
-        return Some(format!(
-            "`{host}` is not a host; write lower-case labels of a-z, 0-9 and -, with dots between them"
-        ));
-    }
     let last = labels[labels.len() - 1];
-    if last.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(format!("`{host}` is an IP address; write a name"));
-    }
-    if PRIVATE_TOP_LEVELS.contains(&last) {
-        return Some(format!("`{host}` is a name of a private network"));
-    }
-    if wildcard && is_public_suffix(&labels) {
-        return Some(format!(
-            "`{host}` covers domains of many owners; write the provider's own domain"
-        ));
-    }
-    None
+    let problem = if name.contains('*') {
+        ": `*` stands only as the first label, as in *.example.com"
+    } else if !name.is_ascii() {
+        " is not ASCII; write it in Punycode (xn--…)"
+    } else if labels.len() < 2 {
+        " has fewer than two labels; write a full name such as api.example.com"
+    } else if name.len() > 253 || !labels.iter().all(|label| is_label(label)) {
+        " is not a host; write lower-case labels of a-z, 0-9 and -, with dots between them"
+    } else if last.bytes().all(|byte| byte.is_ascii_digit()) {
+        " is an IP address; write a name"
+    } else if PRIVATE_TOP_LEVELS.contains(&last) {
+        " is a name of a private network"
+    } else if wildcard && is_public_suffix(&labels) {
+        " covers domains of many owners; write the provider's own domain"
+    } else {
+        return None;
+    };
+    Some(format!("`{host}`{problem}"))
 }
 
 fn is_label(label: &str) -> bool {

@@ -118,12 +118,7 @@ fn identity(manifest: &Manifest, report: &mut Report) {
 
 fn categories(manifest: &Manifest, report: &mut Report) {
     let mut report = report.at("categories");
-    if manifest.categories.len() > MAX_CATEGORIES {
-        report.add(format_args!(
-            "{} are too many; at most {MAX_CATEGORIES}",
-            manifest.categories.len()
-        ));
-    }
+    report.limit(manifest.categories.len(), MAX_CATEGORIES);
     for category in manifest
         .categories
         .iter()
@@ -147,18 +142,10 @@ fn is_category(text: &str) -> bool {
 }
 
 fn counts(manifest: &Manifest, report: &mut Report) {
-    if manifest.tools.len() > MAX_TOOLS {
-        report.at("tools").add(format_args!(
-            "{} are too many; at most {MAX_TOOLS}",
-            manifest.tools.len()
-        ));
-    }
-    if manifest.triggers.len() > MAX_TRIGGERS {
-        report.at("triggers").add(format_args!(
-            "{} are too many; at most {MAX_TRIGGERS}",
-            manifest.triggers.len()
-        ));
-    }
+    report.at("tools").limit(manifest.tools.len(), MAX_TOOLS);
+    report
+        .at("triggers")
+        .limit(manifest.triggers.len(), MAX_TRIGGERS);
     if manifest.tools.is_empty() && manifest.triggers.is_empty() {
         report
             .at("tools")
@@ -222,6 +209,20 @@ impl Report<'_> {
 
     fn add(&mut self, problem: impl Display) {
         self.problems.push(format!("{}: {problem}", self.place));
+    }
+
+    /// Reports a list with more values than allowed.
+    fn limit(&mut self, count: usize, max: usize) {
+        if count > max {
+            self.add(format_args!("{count} are too many; at most {max}"));
+        }
+    }
+
+    /// Reports a secret field in a URL, which logs and other servers see.
+    fn secret_in_url(&mut self, field: &str) {
+        self.add(format_args!(
+            "`{{{field}}}` is secret; a URL may contain only non-secret fields"
+        ));
     }
 
     /// Returns the number of problems of this path so far.

@@ -48,11 +48,7 @@ pub(super) fn check(scheme: &AuthScheme, fields: &[&str], report: &mut Report) {
     }
     let mut kept = report.at("keep");
     for (name, pick) in keep {
-        if !fields.contains(&name.as_str()) {
-            kept.add(format_args!(
-                "`{name}` is not a field of this scheme; add it to `fields`, hidden if users do not enter it"
-            ));
-        }
+        flow::check_kept(name, fields, &mut kept);
         flow::check_pick(pick, &mut kept.at(name));
     }
     drop(kept);
@@ -78,7 +74,7 @@ fn check_params(
     fields: &[&str],
     report: &mut Report,
 ) {
-    flow::check_count(params.len(), report);
+    report.limit(params.len(), flow::MAX_PARAMETERS);
     for (name, value) in params {
         let mut report = report.at(name);
         if name.starts_with(SENT_VALUE) || name == "state" {
@@ -93,9 +89,7 @@ fn check_params(
 fn check_open(scheme: &AuthScheme, value: &str, fields: &[&str], report: &mut Report) {
     for name in template::check(value, fields, report) {
         if scheme.secrets().any(|secret| secret == name) {
-            report.add(format_args!(
-                "`{{{name}}}` is secret; a URL may contain only non-secret fields"
-            ));
+            report.secret_in_url(name);
         }
     }
 }

@@ -92,6 +92,40 @@ fn accepted(place: &str, value: Value) {
     );
 }
 
+/// Expects each value of a table from words to values to be refused with the words.
+#[track_caller]
+fn refused_values(place: &str, at: &str, values_by_words: Value) {
+    for (words, values) in values_by_words.as_object().unwrap() {
+        for value in values.as_array().unwrap() {
+            refused(place, value.clone(), at, words);
+        }
+    }
+}
+
+/// Returns the rows of a table.
+fn rows<Row: serde::de::DeserializeOwned>(table: Value) -> Vec<Row> {
+    serde_json::from_value(table).unwrap()
+}
+
+/// Adds fields to an object and replaces those that it has.
+fn extended(mut object: Value, more: &Value) -> Value {
+    let fields = object.as_object_mut().unwrap();
+    fields.extend(more.as_object().unwrap().clone());
+    object
+}
+
+/// Returns as many copies of a tool as asked for, each with its own slug.
+fn numbered(tool: &Value, count: usize) -> Value {
+    (0..count)
+        .map(|number| {
+            extended(
+                tool.clone(),
+                &json!({ "slug": format!("DEMO_TOOL_{number}") }),
+            )
+        })
+        .collect()
+}
+
 #[test]
 fn a_valid_manifest_has_no_problems() {
     assert_eq!(problems(&valid()), Vec::<String>::new());
@@ -114,52 +148,26 @@ fn all_problems_are_listed_at_once() {
 
 #[test]
 fn names_and_slugs_have_a_form() {
-    refused("/abi", json!("2.0.0"), "abi:", "not supported");
-    for slug in ["D", "1demo", "Demo", "de mo", "démo", "demo_", ""] {
-        refused("/slug", json!(slug), "slug:", "not a slug");
+    let long_slug = format!("DEMO_{}", "A".repeat(60));
+    for (place, value, at, words) in rows::<(String, Value, String, String)>(json!([
+        ["/abi", "2.0.0", "abi:", "not supported"],
+        ["/name", "", "name:", "empty"],
+        ["/name", " Demo", "name:", "white space"],
+        ["/name", "De\nmo", "name:", "one line"],
+        ["/name", "x".repeat(101), "name:", "too long"],
+        ["/categories", ["Dev Tools"], "categories:", "not a category"],
+        ["/categories", ["a", "a"], "categories:", "twice"],
+        ["/limits", { "cpu_ms": 0 }, "limits.cpu_ms:", "cannot be 0"],
+        ["/tools/0/slug", "OTHER_GET", "tools.OTHER_GET.slug:", "must begin with `DEMO_`"],
+        ["/tools/0/slug", "DEMO_", "tools.DEMO_.slug:", "not a slug"],
+        ["/tools/0/slug", "demo_get", "tools[0].slug:", "not a slug"],
+        ["/tools/0/slug", long_slug, "tools.DEMO_", "at most 64"],
+    ])) {
+        refused(&place, value, &at, &words);
     }
-    refused("/name", json!(""), "name:", "empty");
-    refused("/name", json!(" Demo"), "name:", "white space");
-    refused("/name", json!("De\nmo"), "name:", "one line");
-    refused("/name", json!("x".repeat(101)), "name:", "too long");
-    refused(
-        "/categories",
-        json!(["Dev Tools"]),
-        "categories:",
-        "not a category",
-    );
-    refused("/categories", json!(["a", "a"]), "categories:", "twice");
-    refused(
-        "/limits",
-        json!({ "cpu_ms": 0 }),
-        "limits.cpu_ms:",
-        "cannot be 0",
-    );
-    refused(
-        "/tools/0/slug",
-        json!("OTHER_GET"),
-        "tools.OTHER_GET.slug:",
-        "must begin with `DEMO_`",
-    );
-    refused(
-        "/tools/0/slug",
-        json!("DEMO_"),
-        "tools.DEMO_.slug:",
-        "not a slug",
-    );
-    refused(
-        "/tools/0/slug",
-        json!("demo_get"),
-        "tools[0].slug:",
-        "not a slug",
-    );
-    refused(
-        "/tools/0/slug",
-        json!(format!("DEMO_{}", "A".repeat(60))),
-        "tools.DEMO_",
-        "at most 64",
-    );
-    accepted("/tools/0/slug", json!(format!("DEMO_{}", "A".repeat(59))));
+    let no_slugs = json!({ "not a slug": ["D", "1demo", "Demo", "de mo", "démo", "demo_", ""] });
+    refused_values("/slug", "slug:", no_slugs);
+    accepted("/tools/0/slug", json!(long_slug[..64]));
 }
 
 #[test]
@@ -168,14 +176,9 @@ fn slugs_are_unique_and_counted() {
     let tool = manifest["tools"][0].clone();
     manifest["tools"] = json!([tool, tool]);
     assert!(problems(&manifest)[0].contains("another tool has this slug"));
-    let numbered = |number: usize| {
-        let mut tool = tool.clone();
-        tool["slug"] = json!(format!("DEMO_TOOL_{number}"));
-        tool
-    };
-    manifest["tools"] = (0..2000).map(numbered).collect();
+    manifest["tools"] = numbered(&tool, 2000);
     assert_eq!(problems(&manifest), Vec::<String>::new());
-    manifest["tools"] = (0..2001).map(numbered).collect();
+    manifest["tools"] = numbered(&tool, 2001);
     assert!(problems(&manifest)[0].contains("at most 2000"));
     manifest["tools"] = json!([]);
     assert_eq!(problems(&manifest), Vec::<String>::new());
@@ -188,14 +191,9 @@ fn a_manifest_is_at_most_eight_mebibytes() {
     let mut manifest = valid();
     let mut tool = manifest["tools"][0].take();
     tool["description"] = json!("x".repeat(4096));
-    let numbered = |number: usize| {
-        let mut tool = tool.clone();
-        tool["slug"] = json!(format!("DEMO_TOOL_{number}"));
-        tool
-    };
-    manifest["tools"] = (0..1500).map(numbered).collect();
+    manifest["tools"] = numbered(&tool, 1500);
     assert_eq!(problems(&manifest), Vec::<String>::new());
-    manifest["tools"] = (0..2000).map(numbered).collect();
+    manifest["tools"] = numbered(&tool, 2000);
     assert!(
         problems(&manifest)[0].contains("at most 8388608"),
         "{:?}",
@@ -215,32 +213,30 @@ fn what_cannot_be_seen_is_refused_everywhere() {
         '\u{ad}',
         '\u{fe01}',
     ] {
-        let text = json!(format!("Reads{hidden} it"));
-        refused("/description", text.clone(), "description:", "invisible");
-        refused(
-            "/tools/0/description",
-            text.clone(),
-            "tools.DEMO_GET_ITEM.description:",
-            "invisible",
-        );
-        refused(
-            "/tools/0/input/properties/id/enum",
-            json!([text]),
-            "tools.DEMO_GET_ITEM.input.properties.id.enum.0:",
-            "invisible",
-        );
-        refused(
-            &format!("/tools/0/input/properties/a{hidden}"),
-            json!({}),
-            "tools.DEMO_GET_ITEM.input.properties:",
-            "invisible",
-        );
-        refused(
-            "/auth/0/fields/0/title",
-            text,
-            "auth.API_KEY.fields.api_key.title:",
-            "invisible",
-        );
+        let text = format!("Reads{hidden} it");
+        let property = format!("/tools/0/input/properties/a{hidden}");
+        let input = "/tools/0/input/properties/id";
+        for (place, value, at) in rows::<(String, Value, String)>(json!([
+            ["/description", text, "description:"],
+            [
+                "/tools/0/description",
+                text,
+                "tools.DEMO_GET_ITEM.description:"
+            ],
+            [
+                format!("{input}/enum"),
+                [text],
+                "tools.DEMO_GET_ITEM.input.properties.id.enum.0:"
+            ],
+            [property, {}, "tools.DEMO_GET_ITEM.input.properties:"],
+            [
+                "/auth/0/fields/0/title",
+                text,
+                "auth.API_KEY.fields.api_key.title:"
+            ],
+        ])) {
+            refused(&place, value, &at, "invisible");
+        }
     }
     refused("/name", json!("Cafe\u{301}"), "name:", "NFC");
     accepted("/name", json!("Café ☕\u{fe0f} 日本語"));
@@ -248,10 +244,9 @@ fn what_cannot_be_seen_is_refused_everywhere() {
 
 #[test]
 fn a_schema_is_closed_bounded_and_safe() {
-    let input = "/tools/0/input";
     let at = "tools.DEMO_GET_ITEM.input";
-    refused(input, json!({}), at, "\"type\": \"object\"");
-    refused(input, json!(true), at, "\"type\": \"object\"");
+    let no_objects = json!({ "\"type\": \"object\"": [{}, true] });
+    refused_values("/tools/0/input", at, no_objects);
     refused(
         "/tools/0/output",
         json!({ "type": "string" }),
@@ -260,92 +255,38 @@ fn a_schema_is_closed_bounded_and_safe() {
     );
     accepted("/tools/0/output", json!({}));
     let property = "/tools/0/input/properties/id";
-    refused(
-        property,
-        json!({ "$ref": "https://example.com/x.json" }),
-        at,
-        "not local",
-    );
-    refused(
-        property,
-        json!({ "$ref": "other.json#/a" }),
-        at,
-        "not local",
-    );
-    refused(
-        property,
-        json!({ "$ref": "#/$defs/none" }),
-        at,
-        "does not exist",
-    );
-    refused(
-        property,
-        json!({ "$ref": "#/properties/id" }),
-        at,
-        "refers to itself",
-    );
     accepted(
         property,
         json!({ "type": "array", "items": { "$ref": "#" } }),
     );
-    refused(
+    refused_values(
         property,
-        json!({ "$id": "https://example.com/" }),
         at,
-        "remove `$id`",
+        json!({
+            "not local": [{ "$ref": "https://example.com/x.json" }, { "$ref": "other.json#/a" }],
+            "does not exist": [{ "$ref": "#/$defs/none" }],
+            "refers to itself": [{ "$ref": "#/properties/id" }],
+            "remove `$id`": [{ "$id": "https://example.com/" }],
+            "cannot be used": [
+                { "pattern": "(?=a)b" },
+                { "pattern": "a{1000}{1000}" },
+                { "patternProperties": { "(": {} } },
+            ],
+            "is not one of": [{ "type": "text" }, { "type": [] }],
+            "different names": [{ "required": ["a", "a"] }],
+            "at least one value": [{ "enum": [] }],
+            "whole number": [{ "minLength": -1 }],
+            "list of schemas": [{ "anyOf": {} }],
+            "object of schemas": [{ "properties": [] }],
+            "an object, true or false": [{ "items": 5 }],
+            "too many": [{ "description": "x".repeat(70_000) }],
+        }),
     );
     refused(
         property,
         json!({ "pattern": "(a)\\1" }),
         "tools.DEMO_GET_ITEM.input.properties.id.pattern:",
         "cannot be used",
-    );
-    refused(
-        property,
-        json!({ "pattern": "(?=a)b" }),
-        at,
-        "cannot be used",
-    );
-    refused(
-        property,
-        json!({ "pattern": "a{1000}{1000}" }),
-        at,
-        "cannot be used",
-    );
-    refused(
-        property,
-        json!({ "patternProperties": { "(": {} } }),
-        at,
-        "cannot be used",
-    );
-    refused(property, json!({ "type": "text" }), at, "is not one of");
-    refused(property, json!({ "type": [] }), at, "is not one of");
-    refused(
-        property,
-        json!({ "required": ["a", "a"] }),
-        at,
-        "different names",
-    );
-    refused(property, json!({ "enum": [] }), at, "at least one value");
-    refused(property, json!({ "minLength": -1 }), at, "whole number");
-    refused(property, json!({ "anyOf": {} }), at, "list of schemas");
-    refused(
-        property,
-        json!({ "properties": [] }),
-        at,
-        "object of schemas",
-    );
-    refused(
-        property,
-        json!({ "items": 5 }),
-        at,
-        "an object, true or false",
-    );
-    refused(
-        property,
-        json!({ "description": "x".repeat(70_000) }),
-        at,
-        "too many",
     );
     refused(
         "/triggers/0/config",
@@ -374,29 +315,26 @@ fn a_schema_is_at_most_sixteen_deep() {
 
 #[test]
 fn a_host_is_a_full_public_name() {
-    for (host, words) in [
-        ("example", "two labels"),
-        ("10.1.2.3", "IP address"),
-        ("[::1]", "two labels"),
-        ("*", "only as the first label"),
-        ("api.*.com", "only as the first label"),
-        ("*.com", "two labels"),
-        ("*.co.uk", "many owners"),
-        ("*.com.au", "many owners"),
-        ("*.github.io", "many owners"),
-        ("API.example.com", "lower-case"),
-        ("api.example.com.", "lower-case"),
-        ("api..example.com", "lower-case"),
-        ("-a.example.com", "lower-case"),
-        ("bücher.example", "Punycode"),
-        ("db.internal", "private network"),
-        ("my.localhost", "private network"),
-        ("user@example.com", "lower-case"),
-        ("example.com:80", "lower-case"),
-        ("", "two labels"),
-    ] {
-        refused("/egress/0/host", json!(host), "egress", words);
-    }
+    refused_values(
+        "/egress/0/host",
+        "egress",
+        json!({
+            "two labels": ["example", "[::1]", "*.com", ""],
+            "IP address": ["10.1.2.3"],
+            "only as the first label": ["*", "api.*.com"],
+            "many owners": ["*.co.uk", "*.com.au", "*.github.io"],
+            "lower-case": [
+                "API.example.com",
+                "api.example.com.",
+                "api..example.com",
+                "-a.example.com",
+                "user@example.com",
+                "example.com:80",
+            ],
+            "Punycode": ["bücher.example"],
+            "private network": ["db.internal", "my.localhost"],
+        }),
+    );
     for host in [
         "api.example.com",
         "*.api.example.com",
@@ -410,46 +348,25 @@ fn a_host_is_a_full_public_name() {
         manifest["egress"][0]["host"] = json!(host);
         assert_eq!(problems(&manifest), Vec::<String>::new(), "{host}");
     }
-    refused(
-        "/egress/0/methods",
-        json!(["get"]),
-        "egress.api.example.com:",
-        "is not one of",
-    );
-    refused(
-        "/egress/0/port",
-        json!(0),
-        "egress.api.example.com:",
-        "not a port",
-    );
-    for path in ["v1", "/a/../b", "/%2e%2e/", "/a?b", "//a"] {
-        refused(
-            "/egress/0/path_prefix",
-            json!(path),
-            "egress.api.example.com:",
-            "not the beginning of a path",
-        );
-    }
+    let at = "egress.api.example.com:";
+    refused("/egress/0/methods", json!(["get"]), at, "is not one of");
+    refused("/egress/0/port", json!(0), at, "not a port");
+    let paths = json!(["v1", "/a/../b", "/%2e%2e/", "/a?b", "//a"]);
+    let by_words = json!({ "not the beginning of a path": paths });
+    refused_values("/egress/0/path_prefix", at, by_words);
 }
 
 #[test]
 fn a_tool_reaches_no_more_than_its_toolkit() {
     let rule = "/tools/0/egress/0";
-    let at = "tools.DEMO_GET_ITEM.egress";
-    refused(
-        rule,
-        json!({ "host": "other.example.com" }),
-        at,
-        "allows more",
-    );
-    refused(rule, json!({ "host": "*.example.com" }), at, "allows more");
-    refused(rule, json!({ "host": "example.org" }), at, "allows more");
-    refused(
-        rule,
-        json!({ "host": "api.example.com", "port": 8443 }),
-        at,
-        "allows more",
-    );
+    let wider = json!([
+        { "host": "other.example.com" },
+        { "host": "*.example.com" },
+        { "host": "example.org" },
+        { "host": "api.example.com", "port": 8443 },
+    ]);
+    let by_words = json!({ "allows more": wider });
+    refused_values(rule, "tools.DEMO_GET_ITEM.egress", by_words);
     accepted(rule, json!({ "host": "api.example.com" }));
     accepted(rule, json!({ "host": "a.b.example.org" }));
     accepted(rule, json!({ "host": "*.b.example.org" }));
@@ -472,156 +389,79 @@ fn a_tool_reaches_no_more_than_its_toolkit() {
 fn a_credential_goes_only_where_it_may() {
     let placement = "/auth/0/request/0";
     let at = "auth.API_KEY.request";
-    for name in [
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "proxy-authorization",
-    ] {
-        refused(
-            placement,
-            json!({ "in": "header", "name": name, "value": "{api_key}" }),
-            at,
+    for (name, value, words) in [
+        ("host", "{api_key}", "only the platform may set"),
+        ("content-length", "{api_key}", "only the platform may set"),
+        (
+            "transfer-encoding",
+            "{api_key}",
             "only the platform may set",
-        );
+        ),
+        ("connection", "{api_key}", "only the platform may set"),
+        (
+            "proxy-authorization",
+            "{api_key}",
+            "only the platform may set",
+        ),
+        ("X-Key", "{api_key}", "lower case"),
+        ("x key", "{api_key}", "name of a header"),
+        ("x-key", "{other}", "not a field"),
+        ("x-key", "{api_key", "without"),
+        ("x-key", "{api_key|upper}", "text and `{field}`"),
+        ("x-key", "{api_key}\r\nx: y", "control characters"),
+        ("x-key", "fixed", "no field is used"),
+    ] {
+        let header = json!({ "in": "header", "name": name, "value": value });
+        refused(placement, header, at, words);
     }
-    refused(
-        placement,
-        json!({ "in": "header", "name": "X-Key", "value": "{api_key}" }),
-        at,
-        "lower case",
-    );
-    refused(
-        placement,
-        json!({ "in": "header", "name": "x key", "value": "{api_key}" }),
-        at,
-        "name of a header",
-    );
-    refused(
-        placement,
-        json!({ "in": "header", "name": "x-key", "value": "{other}" }),
-        at,
-        "not a field",
-    );
-    refused(
-        placement,
-        json!({ "in": "header", "name": "x-key", "value": "{api_key" }),
-        at,
-        "without",
-    );
-    refused(
-        placement,
-        json!({ "in": "header", "name": "x-key", "value": "{api_key|upper}" }),
-        at,
-        "text and `{field}`",
-    );
-    refused(
-        placement,
-        json!({ "in": "header", "name": "x-key", "value": "{api_key}\r\nx: y" }),
-        at,
-        "control characters",
-    );
-    refused(
-        placement,
-        json!({ "in": "header", "name": "x-key", "value": "fixed" }),
-        at,
-        "no field is used",
-    );
-    refused(
-        placement,
-        json!({ "in": "query", "name": "a&b", "value": "{api_key}" }),
-        at,
-        "query parameter",
-    );
-    refused(
-        placement,
-        json!({ "in": "path", "marker": "a/b", "value": "{api_key}" }),
-        at,
-        "marker",
-    );
-    accepted(
-        placement,
-        json!({ "in": "path", "marker": "~key~", "value": "bot{api_key}" }),
-    );
-    accepted(
-        placement,
-        json!({ "in": "query", "name": "key", "value": "{api_key}" }),
-    );
-    accepted(
-        placement,
-        json!({ "in": "basic", "username": "{api_key}", "password": "" }),
-    );
+    let elsewhere = json!({
+        "query parameter": [{ "in": "query", "name": "a&b", "value": "{api_key}" }],
+        "marker": [{ "in": "path", "marker": "a/b", "value": "{api_key}" }],
+    });
+    refused_values(placement, at, elsewhere);
+    for good in rows::<Value>(json!([
+        { "in": "path", "marker": "~key~", "value": "bot{api_key}" },
+        { "in": "query", "name": "key", "value": "{api_key}" },
+        { "in": "basic", "username": "{api_key}", "password": "" },
+    ])) {
+        accepted(placement, good);
+    }
     let twice = json!([
         { "in": "basic", "username": "{site}", "password": "{api_key}" },
         { "in": "header", "name": "authorization", "value": "{api_key}" },
     ]);
-    refused("/auth/0/request", twice, at, "filled twice");
-    refused(
-        "/auth/0/request",
-        json!([]),
-        at,
-        "does not use the credential",
-    );
+    let whole = json!({ "filled twice": [twice], "does not use the credential": [[]] });
+    refused_values("/auth/0/request", at, whole);
 }
 
 #[test]
 fn addresses_of_a_scheme_stay_inside_the_egress() {
     let base = "/auth/0/base_url";
-    let at = "auth.API_KEY.base_url:";
-    refused(
+    refused_values(
         base,
-        json!("https://{site}.evil.example"),
-        at,
-        "not among the hosts",
-    );
-    refused(base, json!("https://{site}"), at, "a host of any owner");
-    refused(base, json!("https://api.{site}"), at, "a host of any owner");
-    refused(
-        base,
-        json!("https://evil.example/{site}.example.org"),
-        at,
-        "not among the hosts",
-    );
-    refused(
-        base,
-        json!("https://evil.example@a.example.org"),
-        at,
-        "more than a host",
-    );
-    refused(base, json!("http://a.example.org"), at, "https://");
-    refused(
-        base,
-        json!("https://{api_key}.example.org"),
-        at,
-        "is secret",
-    );
-    refused(
-        base,
-        json!("https://{nothing}.example.org"),
-        at,
-        "not a field",
+        "auth.API_KEY.base_url:",
+        json!({
+            "not among the hosts": [
+                "https://{site}.evil.example",
+                "https://evil.example/{site}.example.org",
+            ],
+            "a host of any owner": ["https://{site}", "https://api.{site}"],
+            "more than a host": ["https://evil.example@a.example.org"],
+            "https://": ["http://a.example.org"],
+            "is secret": ["https://{api_key}.example.org"],
+            "not a field": ["https://{nothing}.example.org"],
+        }),
     );
     accepted(base, json!("https://eu-{site}.example.org/api"));
     let verify = "/auth/0/verify";
-    let at = "auth.API_KEY.verify:";
-    refused(
+    refused_values(
         verify,
-        json!({ "method": "GET", "url": "https://evil.example/me" }),
-        at,
-        "not among the hosts",
-    );
-    refused(
-        verify,
-        json!({ "method": "DELETE", "url": "/me" }),
-        at,
-        "not GET or POST",
-    );
-    refused(
-        verify,
-        json!({ "method": "GET", "url": "/me?key={api_key}" }),
-        at,
-        "is secret",
+        "auth.API_KEY.verify:",
+        json!({
+            "not among the hosts": [{ "method": "GET", "url": "https://evil.example/me" }],
+            "not GET or POST": [{ "method": "DELETE", "url": "/me" }],
+            "is secret": [{ "method": "GET", "url": "/me?key={api_key}" }],
+        }),
     );
     accepted(
         verify,
@@ -633,25 +473,17 @@ fn addresses_of_a_scheme_stay_inside_the_egress() {
 fn authorize_url_is_public_with_platform_parameters() {
     let flow = json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://{site}.example.org/token" });
     let scheme = |flow: &Value, more: Value| {
-        let mut scheme = json!({
+        let scheme = json!({
             "mode": "OAUTH2", "name": "OAuth", "fields": [{ "name": "site", "title": "Site" }], "oauth2": flow,
             "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
         });
-        scheme
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        json!([scheme])
+        json!([extended(scheme, &more)])
     };
-    let with_flow = |key: &str, value: Value| {
-        let mut flow = flow.clone();
-        flow[key] = value;
-        scheme(&flow, json!({}))
-    };
-    accepted("/auth", scheme(&flow, json!({})));
+    let with_flow = |more: Value| scheme(&extended(flow.clone(), &more), json!({}));
+    accepted("/auth", with_flow(json!({})));
     accepted(
         "/auth",
-        with_flow("authorize_params", json!({ "access_type": "offline" })),
+        with_flow(json!({ "authorize_params": { "access_type": "offline" } })),
     );
     let at = "auth.OAUTH2.oauth2";
     refused("/auth", scheme(&Value::Null, json!({})), at, "has no flow");
@@ -661,57 +493,25 @@ fn authorize_url_is_public_with_platform_parameters() {
         "auth.API_KEY.oauth2",
         "only the OAuth modes",
     );
-    refused(
-        "/auth",
-        with_flow("authorize_url", json!("http://example.com/")),
-        at,
-        "https://",
-    );
-    refused(
-        "/auth",
-        with_flow("token_url", json!("https://localhost/token")),
-        at,
-        "localhost",
-    );
-    refused(
-        "/auth",
-        with_flow("token_url", json!("https://{site}/token")),
-        at,
-        "a host of any owner",
-    );
-    refused(
-        "/auth",
-        with_flow("authorize_params", json!({ "state": "x" })),
-        at,
-        "the platform sets",
-    );
-    refused(
-        "/auth",
-        with_flow("scopes", json!(["a b"])),
-        at,
-        "white space",
-    );
-    refused(
-        "/auth",
-        with_flow("scope_separator", json!("::")),
-        at,
-        "one character",
-    );
-    refused(
-        "/auth",
-        scheme(&flow, json!({ "request": [] })),
-        "auth.OAUTH2.request",
-        "does not use the credential",
-    );
-    let field = json!({ "fields": [{ "name": "access_token", "title": "Token" }, { "name": "site", "title": "Site" }] });
-    refused("/auth", scheme(&flow, field), at, "another name");
-    let base = json!({ "base_url": "https://{access_token}.example.org" });
-    refused(
-        "/auth",
-        scheme(&flow, base),
-        "auth.OAUTH2.base_url",
-        "is secret",
-    );
+    for (more, words) in rows::<(Value, String)>(json!([
+        [{ "authorize_url": "http://example.com/" }, "https://"],
+        [{ "token_url": "https://localhost/token" }, "localhost"],
+        [{ "token_url": "https://{site}/token" }, "a host of any owner"],
+        [{ "authorize_params": { "state": "x" } }, "the platform sets"],
+        [{ "scopes": ["a b"] }, "white space"],
+        [{ "scope_separator": "::" }, "one character"],
+    ])) {
+        refused("/auth", with_flow(more), at, &words);
+    }
+    let named =
+        json!([{ "name": "access_token", "title": "Token" }, { "name": "site", "title": "Site" }]);
+    for (more, at, words) in rows::<(Value, String, String)>(json!([
+        [{ "request": [] }, "auth.OAUTH2.request", "does not use the credential"],
+        [{ "fields": named }, at, "another name"],
+        [{ "base_url": "https://{access_token}.example.org" }, "auth.OAUTH2.base_url", "is secret"],
+    ])) {
+        refused("/auth", scheme(&flow, more), &at, &words);
+    }
 }
 
 #[test]
@@ -723,67 +523,38 @@ fn discovered_flow_may_omit_addresses() {
         }])
     };
     for mode in ["OAUTH2", "DCR_OAUTH", "CIMD_OAUTH", "S2S_OAUTH2"] {
-        accepted(
-            "/auth",
-            scheme(mode, json!({ "issuer": "https://{site}.example.org" })),
-        );
-        accepted(
-            "/auth",
-            scheme(mode, json!({ "resource": "https://api.example.org/v1" })),
-        );
-        refused(
-            "/auth",
-            scheme(mode, json!({})),
-            &format!("auth.{mode}.oauth2.token_url"),
-            "https://",
-        );
+        for flow in [
+            json!({ "issuer": "https://{site}.example.org" }),
+            json!({ "resource": "https://api.example.org/v1" }),
+        ] {
+            accepted("/auth", scheme(mode, flow));
+        }
+        let at = format!("auth.{mode}.oauth2.token_url");
+        refused("/auth", scheme(mode, json!({})), &at, "https://");
     }
-    let at = "auth.DCR_OAUTH.oauth2";
-    for (flow, place, why) in [
-        (
-            json!({ "issuer": "http://example.org" }),
-            ".issuer",
-            "https://",
-        ),
-        (
-            json!({ "issuer": "https://{site}" }),
-            ".issuer",
-            "a host of any owner",
-        ),
-        (
-            json!({ "issuer": "https://example.org/?a=1" }),
-            ".issuer",
-            "query",
-        ),
-        (
-            json!({ "issuer": "https://example.org", "resource": "https://example.org" }),
-            ".resource",
-            "remove one",
-        ),
-        (
-            json!({ "authorize_url": "https://example.org/agree", "token_url": "https://example.org/token" }),
+    let host = "https://example.org";
+    for (flow, path, words) in rows::<(Value, String, String)>(json!([
+        [{ "issuer": "http://example.org" }, ".issuer", "https://"],
+        [{ "issuer": "https://{site}" }, ".issuer", "a host of any owner"],
+        [{ "issuer": "https://example.org/?a=1" }, ".issuer", "query"],
+        [{ "issuer": host, "resource": host }, ".resource", "remove one"],
+        [
+            { "authorize_url": format!("{host}/agree"), "token_url": format!("{host}/token") },
             ".register",
             "is missing",
-        ),
-    ] {
-        refused(
-            "/auth",
-            scheme("DCR_OAUTH", flow),
-            &format!("{at}{place}"),
-            why,
-        );
+        ],
+    ])) {
+        let at = format!("auth.DCR_OAUTH.oauth2{path}");
+        refused("/auth", scheme("DCR_OAUTH", flow), &at, &words);
     }
 }
 
 #[test]
 fn each_flow_member_is_checked() {
     let scheme = |more: Value| {
-        let mut flow = json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://example.org/token" });
-        flow.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        let flow = json!({ "authorize_url": "https://example.com/authorize", "token_url": "https://example.org/token" });
         json!([{
-            "mode": "OAUTH2", "name": "OAuth", "oauth2": flow,
+            "mode": "OAUTH2", "name": "OAuth", "oauth2": extended(flow, &more),
             "fields": [
                 { "name": "site", "title": "Site" }, { "name": "pin", "title": "Pin", "secret": true, "optional": true },
                 { "name": "dc", "title": "Data center", "hidden": true },
@@ -793,12 +564,8 @@ fn each_flow_member_is_checked() {
     };
     let keep = json!({ "keep": { "dc": { "path": "api.dc", "pattern": "([a-z]+)" } } });
     let with = |more: Value| {
-        let mut whole = json!({ "response": keep, "token": { "params": { "pin": "{pin}" } } });
-        whole
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        scheme(whole)
+        let whole = json!({ "response": keep, "token": { "params": { "pin": "{pin}" } } });
+        scheme(extended(whole, &more))
     };
     accepted("/auth", with(json!({})));
     accepted(
@@ -810,101 +577,54 @@ fn each_flow_member_is_checked() {
             "revoke": { "url": "https://example.org/revoke" },
         })),
     );
-    let at = "auth.OAUTH2.oauth2";
-    for (more, place, why) in [
-        (
-            json!({ "response": {} }),
-            "",
-            "the hidden field `dc` gets no value",
-        ),
-        (
-            json!({ "response": { "keep": { "dc": { "path": "a" }, "x": { "path": "a" } } } }),
+    let after_connect = json!([{ "request": { "url": "https://example.org/me" } }]);
+    for (more, path, words) in rows::<(Value, String, String)>(json!([
+        [{ "response": {} }, "", "the hidden field `dc` gets no value"],
+        [
+            { "response": { "keep": { "dc": { "path": "a" }, "x": { "path": "a" } } } },
             ".response.keep",
             "not a field",
-        ),
-        (
-            json!({ "response": { "keep": { "dc": { "path": "a..b" } } } }),
+        ],
+        [
+            { "response": { "keep": { "dc": { "path": "a..b" } } } },
             ".response.keep.dc.path",
             "not a path",
-        ),
-        (
-            json!({ "response": { "keep": { "dc": { "path": "a", "pattern": "(" } } } }),
+        ],
+        [
+            { "response": { "keep": { "dc": { "path": "a", "pattern": "(" } } } },
             ".response.keep.dc.pattern",
             "regular",
-        ),
-        (
-            json!({ "token": { "headers": { "host": "{pin}" } } }),
+        ],
+        [
+            { "token": { "headers": { "host": "{pin}" } } },
             ".token.headers.host",
             "only the platform may set",
-        ),
-        (
-            json!({ "token": { "params": { "a": "{other}", "b": "{pin}" } } }),
+        ],
+        [
+            { "token": { "params": { "a": "{other}", "b": "{pin}" } } },
             ".token.params.a",
             "not a field",
-        ),
-        (
-            json!({ "token": { "drop": ["state"], "params": { "b": "{pin}" } } }),
+        ],
+        [
+            { "token": { "drop": ["state"], "params": { "b": "{pin}" } } },
             ".token.drop",
             "not a value of the flow",
-        ),
-        (
-            json!({ "refresh": { "url": "https://example.org/{pin}" } }),
-            ".refresh.url",
-            "is secret",
-        ),
-        (
-            json!({ "refresh": { "url": "https://example.org/{access_token}" } }),
-            ".refresh.url",
-            "is secret",
-        ),
-        (
-            json!({ "refresh": { "url": "https://{dc}/token" } }),
-            ".refresh.url",
-            "a host of any owner",
-        ),
-        (
-            json!({ "refresh_margin": 100_000 }),
-            ".refresh_margin",
-            "longer",
-        ),
-        (
-            json!({ "authorize_params": { "a": "{sha256({site})}" } }),
-            ".authorize_params.a",
-            "digests",
-        ),
-        (
-            json!({ "authorize_params": { "a": "{pin}" } }),
-            ".authorize_params.a",
-            "is secret",
-        ),
-        (
-            json!({ "authorize_rename": { "client": "key" } }),
-            ".authorize_rename",
-            "not a value of the flow",
-        ),
-        (
-            json!({ "client_auth": "private_key_jwt" }),
-            ".assertion",
-            "is missing",
-        ),
-        (json!({ "revoke": {} }), ".revoke.url", "is missing"),
-        (
-            json!({ "register": { "url": "https://example.org/register" } }),
-            ".register",
-            "DCR_OAUTH",
-        ),
-        (
-            json!({ "after_connect": [{ "request": { "url": "https://example.org/me" } }] }),
-            ".after_connect.0.keep",
-            "is empty",
-        ),
-        (
-            json!({ "identity": { "path": ".a" } }),
-            ".identity.path",
-            "not a path",
-        ),
-    ] {
-        refused("/auth", with(more), &format!("{at}{place}"), why);
+        ],
+        [{ "refresh": { "url": "https://example.org/{pin}" } }, ".refresh.url", "is secret"],
+        [{ "refresh": { "url": "https://example.org/{access_token}" } }, ".refresh.url", "is secret"],
+        [{ "refresh": { "url": "https://{dc}/token" } }, ".refresh.url", "a host of any owner"],
+        [{ "refresh_margin": 100_000 }, ".refresh_margin", "longer"],
+        [{ "authorize_params": { "a": "{sha256({site})}" } }, ".authorize_params.a", "digests"],
+        [{ "authorize_params": { "a": "{pin}" } }, ".authorize_params.a", "is secret"],
+        [{ "authorize_rename": { "client": "key" } }, ".authorize_rename", "not a value of the flow"],
+        [{ "client_auth": "private_key_jwt" }, ".assertion", "is missing"],
+        [{ "revoke": {} }, ".revoke.url", "is missing"],
+        [{ "register": { "url": "https://example.org/register" } }, ".register", "DCR_OAUTH"],
+        [{ "after_connect": after_connect }, ".after_connect.0.keep", "is empty"],
+        [{ "identity": { "path": ".a" } }, ".identity.path", "not a path"],
+    ])) {
+        let at = format!("auth.OAUTH2.oauth2{path}");
+        refused("/auth", with(more), &at, &words);
     }
     let client = json!([
         { "name": "client_id", "title": "Id" },
@@ -946,19 +666,17 @@ fn each_flow_member_is_checked() {
 
 #[test]
 fn signature_uses_known_values_and_free_headers() {
-    let scheme = |mode: &str, more: Value| {
-        let mut scheme = json!({
-            "mode": mode, "name": "Keys",
+    let scheme = |more: Value| {
+        let scheme = json!({
+            "mode": "API_KEY", "name": "Keys",
             "fields": [{ "name": "id", "title": "Id" }, { "name": "key", "title": "Key", "secret": true }],
         });
-        scheme
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        json!([scheme])
+        json!([extended(scheme, &more)])
     };
-    let sign = |sign: Value| scheme("API_KEY", json!({ "sign": sign }));
-    let written = |value: &str| json!({ "with": "template", "request": [{ "in": "header", "name": "x-sig", "value": value }] });
+    let sign = |sign: Value| scheme(json!({ "sign": sign }));
+    let template = |request: Value| json!({ "with": "template", "request": request });
+    let written =
+        |value: &str| template(json!([{ "in": "header", "name": "x-sig", "value": value }]));
     let aws = json!({
         "with": "aws_sigv4", "access_key_id": "{id}", "secret_access_key": "{key}", "region": "eu-central-1", "service": "s3",
     });
@@ -970,8 +688,13 @@ fn signature_uses_known_values_and_free_headers() {
     ] {
         accepted("/auth", sign(good.clone()));
     }
-    let at = "auth.API_KEY.sign";
-    for (wrong, place, why) in [
+    let password = json!({ "in": "basic", "username": "a", "password": "{sha1({key})}" });
+    let host = json!({ "in": "header", "name": "Host", "value": "{sha1({key})}" });
+    let of_key = json!({
+        "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{id}", "private_key": "{key}", "token": "",
+    });
+    let nowhere = extended(aws.clone(), &json!({ "region": "" }));
+    for (wrong, path, words) in [
         (json!({ "with": "oauth1" }), ".consumer_key", "not a field"),
         (written("{key}"), ".request", "signs nothing"),
         (
@@ -979,57 +702,33 @@ fn signature_uses_known_values_and_free_headers() {
             ".request.header x-sig",
             "not a field",
         ),
+        (template(json!([])), ".request", "signs nothing"),
         (
-            json!({ "with": "template", "request": [] }),
-            ".request",
-            "signs nothing",
-        ),
-        (
-            json!({ "with": "template", "request": [{ "in": "basic", "username": "a", "password": "{sha1({key})}" }] }),
+            template(json!([password])),
             ".request.header authorization",
             "a header or a query parameter",
         ),
         (
-            json!({ "with": "template", "request": [{ "in": "header", "name": "Host", "value": "{sha1({key})}" }] }),
+            template(json!([host])),
             ".request.header Host",
             "name of a header",
         ),
+        (of_key, ".method", "RSA-SHA1 is not supported"),
+        (nowhere, ".region", "is empty"),
     ] {
-        refused("/auth", sign(wrong), &format!("{at}{place}"), why);
+        let at = format!("auth.API_KEY.sign{path}");
+        refused("/auth", sign(wrong), &at, words);
     }
-    let of_key = json!({
-        "with": "oauth1", "method": "RSA-SHA1", "consumer_key": "{id}", "private_key": "{key}", "token": "",
-    });
-    refused(
-        "/auth",
-        sign(of_key),
-        &format!("{at}.method"),
-        "RSA-SHA1 is not supported",
-    );
-    let mut nowhere = aws.clone();
-    nowhere["region"] = json!("");
-    refused("/auth", sign(nowhere), &format!("{at}.region"), "is empty");
     let both = json!({ "sign": aws, "request": [{ "in": "basic", "username": "{id}", "password": "{key}" }] });
-    refused(
-        "/auth",
-        scheme("API_KEY", both),
-        at,
-        "and so does `request`",
-    );
-    refused(
-        "/auth",
-        scheme("API_KEY", json!({})),
-        "auth.API_KEY.request",
-        "does not use the credential",
-    );
     let mut named = sign(written("{hmac_sha256({key},{path}{id})}"));
     named[0]["fields"][0]["name"] = json!("path");
-    refused(
-        "/auth",
-        named,
-        "auth.API_KEY.fields.path",
-        "reserved for a value",
-    );
+    for (auth, at, words) in [
+        (scheme(both), "sign", "and so does `request`"),
+        (scheme(json!({})), "request", "does not use the credential"),
+        (named, "fields.path", "reserved for a value"),
+    ] {
+        refused("/auth", auth, &format!("auth.API_KEY.{at}"), words);
+    }
 }
 
 #[test]
@@ -1042,19 +741,13 @@ fn client_certificate_and_key_are_fields() {
         }])
     };
     accepted("/auth", scheme("pem", "key"));
-    let at = "auth.API_KEY.client_certificate";
-    refused(
-        "/auth",
-        scheme("other", "key"),
-        &format!("{at}.certificate"),
-        "not a field",
-    );
-    refused(
-        "/auth",
-        scheme("key", "pem"),
-        &format!("{at}.key"),
-        "as secret",
-    );
+    for (certificate, key, part, words) in [
+        ("other", "key", "certificate", "not a field"),
+        ("key", "pem", "key", "as secret"),
+    ] {
+        let at = format!("auth.API_KEY.client_certificate.{part}");
+        refused("/auth", scheme(certificate, key), &at, words);
+    }
 }
 
 #[test]
@@ -1070,75 +763,34 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
             "fields": [{ "name": "site", "title": "Site" }, { "name": "user", "title": "User", "hidden": true }],
         }])
     };
-    let with = |key: &str, value: Value| {
-        let mut flow = flow.clone();
-        flow[key] = value;
+    let with = |more: &Value| {
         scheme(
             json!({ "with": "oauth1", "method": "HMAC-SHA256", "realm": "{site}" }),
-            &flow,
+            &extended(flow.clone(), more),
         )
     };
-    accepted("/auth", with("identity", Value::Null));
+    accepted("/auth", with(&json!({ "identity": null })));
     let at = "auth.OAUTH1.oauth1";
-    for (key, value, place, why) in [
-        (
-            "token_url",
-            json!("https://{site}/token"),
-            ".token_url",
-            "a host of any owner",
-        ),
-        (
-            "token_url",
-            json!("https://example.org/{oauth_token}"),
-            ".token_url",
-            "not a field",
-        ),
-        (
-            "authorize_params",
-            json!({ "oauth_token": "x" }),
+    for (more, path, words) in rows::<(Value, String, String)>(json!([
+        [{ "token_url": "https://{site}/token" }, ".token_url", "a host of any owner"],
+        [{ "token_url": "https://example.org/{oauth_token}" }, ".token_url", "not a field"],
+        [
+            { "authorize_params": { "oauth_token": "x" } },
             ".authorize_params.oauth_token",
             "the platform sets",
-        ),
-        (
-            "request_params",
-            json!({ "state": "x" }),
-            ".request_params.state",
-            "the platform sets",
-        ),
-        (
-            "keep",
-            json!({}),
-            "",
-            "the hidden field `user` gets no value",
-        ),
-        (
-            "keep",
-            json!({ "user": { "path": "a..b" } }),
-            ".keep.user.path",
-            "not a path",
-        ),
-        (
-            "keep",
-            json!({ "user": { "path": "a" }, "other": { "path": "a" } }),
-            ".keep",
-            "not a field",
-        ),
-        ("identity", json!("a..b"), ".identity", "not a path"),
-    ] {
-        refused("/auth", with(key, value), &format!("{at}{place}"), why);
+        ],
+        [{ "request_params": { "state": "x" } }, ".request_params.state", "the platform sets"],
+        [{ "keep": {} }, "", "the hidden field `user` gets no value"],
+        [{ "keep": { "user": { "path": "a..b" } } }, ".keep.user.path", "not a path"],
+        [{ "keep": { "user": { "path": "a" }, "other": { "path": "a" } } }, ".keep", "not a field"],
+        [{ "identity": "a..b" }, ".identity", "not a path"],
+    ])) {
+        refused("/auth", with(&more), &format!("{at}{path}"), &words);
     }
-    refused(
-        "/auth",
-        scheme(Value::Null, &flow),
-        "auth.OAUTH1.sign",
-        "has no signature",
-    );
-    refused(
-        "/auth",
-        scheme(json!({ "with": "oauth1" }), &Value::Null),
-        at,
-        "has no flow",
-    );
+    let unsigned = scheme(Value::Null, &flow);
+    refused("/auth", unsigned, "auth.OAUTH1.sign", "has no signature");
+    let signed_only = scheme(json!({ "with": "oauth1" }), &Value::Null);
+    refused("/auth", signed_only, at, "has no flow");
     refused(
         "/auth/0/oauth1",
         flow.clone(),
@@ -1152,90 +804,44 @@ fn oauth1_flow_is_signed_without_secret_addresses() {
     }]);
     accepted("/auth", asserted.clone());
     asserted[0]["oauth2"]["token"]["params"] = json!({ "saml": "{xml}" });
-    refused(
-        "/auth",
-        asserted,
-        "auth.SAML.oauth2.token.params.assertion",
-        "is missing",
-    );
+    let at = "auth.SAML.oauth2.token.params.assertion";
+    refused("/auth", asserted, at, "is missing");
 }
 
 #[test]
 fn field_default_must_be_accepted_value() {
-    let field = |more: Value| {
-        let mut field = json!({ "name": "site", "title": "Site" });
-        field
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        json!([{ "name": "api_key", "title": "Key", "secret": true }, field])
+    let fields = |more: &Value| {
+        let field = json!({ "name": "site", "title": "Site" });
+        json!([{ "name": "api_key", "title": "Key", "secret": true }, extended(field, more)])
     };
+    let good = json!({ "one_of": ["eu", "us"], "default": "eu", "prefix": "https://" });
+    accepted("/auth/0/fields", fields(&good));
     let at = "auth.API_KEY.fields.site";
-    accepted(
-        "/auth/0/fields",
-        field(json!({ "one_of": ["eu", "us"], "default": "eu", "prefix": "https://" })),
-    );
-    refused(
-        "/auth/0/fields",
-        field(json!({ "one_of": ["eu", "eu"], "default": "eu" })),
-        at,
-        "twice",
-    );
-    refused(
-        "/auth/0/fields",
-        field(json!({ "one_of": ["eu"], "default": "us" })),
-        at,
-        "not a value",
-    );
-    refused(
-        "/auth/0/fields",
-        field(json!({ "format": "uuid", "default": "7" })),
-        at,
-        "not a value",
-    );
-    refused(
-        "/auth/0/fields",
-        field(json!({ "hidden": true, "default": "7" })),
-        "auth.API_KEY",
-        "gets no value",
-    );
+    for (more, at, words) in rows::<(Value, String, String)>(json!([
+        [{ "one_of": ["eu", "eu"], "default": "eu" }, at, "twice"],
+        [{ "one_of": ["eu"], "default": "us" }, at, "not a value"],
+        [{ "format": "uuid", "default": "7" }, at, "not a value"],
+        [{ "hidden": true, "default": "7" }, "auth.API_KEY", "gets no value"],
+    ])) {
+        refused("/auth/0/fields", fields(&more), &at, &words);
+    }
 }
 
 #[test]
 fn field_names_are_unique_and_secrets_used() {
-    let fields = "/auth/0/fields";
-    refused(
-        fields,
-        json!([{ "name": "Key", "title": "Key", "secret": true }]),
-        "auth.API_KEY.fields.Key:",
-        "a-z",
-    );
+    let key = json!({ "name": "Key", "title": "Key", "secret": true });
     let twice = json!([{ "name": "api_key", "title": "A", "secret": true }, { "name": "api_key", "title": "B" }]);
-    refused(fields, twice, "auth.API_KEY.fields:", "twice");
-    refused(
-        "/auth/0/fields/1/secret",
-        json!(true),
-        "auth.API_KEY.fields.site:",
-        "a secret has no default",
-    );
-    refused(
-        "/auth/0/fields/1/pattern",
-        json!("("),
-        "auth.API_KEY.fields.site.pattern:",
-        "regular expression",
-    );
-    refused(
-        "/auth/0/fields/1/default",
-        json!("MAIN"),
-        "auth.API_KEY.fields.site.pattern:",
-        "does not match",
-    );
-    refused(
-        "/auth/0/fields/0/secret",
-        json!(false),
-        "auth.API_KEY.fields:",
-        "no field is secret",
-    );
+    for (place, value, at, words) in rows::<(String, Value, String, String)>(json!([
+        ["", [key], ".Key:", "a-z"],
+        ["", twice, ":", "twice"],
+        ["/1/secret", true, ".site:", "a secret has no default"],
+        ["/1/pattern", "(", ".site.pattern:", "regular expression"],
+        ["/1/default", "MAIN", ".site.pattern:", "does not match"],
+        ["/0/secret", false, ":", "no field is secret"],
+    ])) {
+        let fields = format!("/auth/0/fields{place}");
+        refused(&fields, value, &format!("auth.API_KEY.fields{at}"), &words);
+    }
     let mut two = valid();
     let scheme = two["auth"][0].clone();
     two["auth"] = json!([scheme, scheme]);
@@ -1338,24 +944,8 @@ fn logos_of_toolkits_are_shown_as_they_are() {
 
 #[test]
 fn schemas_that_cost_without_bound_are_refused() {
-    let input = |more: Value| {
-        let mut schema = json!({ "type": "object" });
-        schema
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        schema
-    };
-    let at = "tools.DEMO_GET_ITEM.input:";
+    let input = |more: &Value| extended(json!({ "type": "object" }), more);
     let list = json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/list" }] });
-    for endless in [
-        json!({ "allOf": [{ "$ref": "#" }] }),
-        json!({ "properties": { "a": { "$ref": "#/$defs/list" } }, "$defs": { "list": list } }),
-        json!({ "dependentSchemas": { "a": { "if": { "$ref": "#" } } } }),
-        json!({ "items": { "$ref": "#/examples/0" }, "examples": [{ "not": { "$ref": "#/examples/0" } }] }),
-    ] {
-        refused("/tools/0/input", input(endless), at, "refers to itself");
-    }
     let chain: serde_json::Map<_, _> = (0..40)
         .map(|level| {
             (
@@ -1365,45 +955,39 @@ fn schemas_that_cost_without_bound_are_refused() {
         })
         .chain([("40".to_owned(), json!({}))])
         .collect();
-    refused(
-        "/tools/0/input",
-        input(json!({ "$ref": "#/$defs/0", "$defs": chain })),
-        at,
-        "nested deeper",
-    );
-    let hidden = json!({ "$ref": "#/default", "default": { "$dynamicRef": "#x" } });
-    refused(
-        "/tools/0/input",
-        input(hidden),
-        at,
-        "must be self-contained",
-    );
+    for (costly, words) in rows::<(Value, String)>(json!([
+        [{ "allOf": [{ "$ref": "#" }] }, "refers to itself"],
+        [
+            { "properties": { "a": { "$ref": "#/$defs/list" } }, "$defs": { "list": list } },
+            "refers to itself",
+        ],
+        [{ "dependentSchemas": { "a": { "if": { "$ref": "#" } } } }, "refers to itself"],
+        [
+            { "items": { "$ref": "#/examples/0" }, "examples": [{ "not": { "$ref": "#/examples/0" } }] },
+            "refers to itself",
+        ],
+        [{ "$ref": "#/$defs/0", "$defs": chain }, "nested deeper"],
+        [{ "$ref": "#/default", "default": { "$dynamicRef": "#x" } }, "must be self-contained"],
+    ])) {
+        let at = "tools.DEMO_GET_ITEM.input:";
+        refused("/tools/0/input", input(&costly), at, &words);
+    }
     let tree = json!({ "properties": { "left": { "$ref": "#" }, "right": { "anyOf": [{ "$ref": "#" }, { "type": "null" }] } } });
-    accepted("/tools/0/input", input(tree));
+    accepted("/tools/0/input", input(&tree));
     let within = json!({ "allOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }], "$defs": { "a": { "minProperties": 1 } } });
-    accepted("/tools/0/input", input(within));
+    accepted("/tools/0/input", input(&within));
 }
 
 #[test]
 fn examples_are_objects() {
-    refused(
-        "/tools/0/examples",
-        json!(["x"]),
-        "tools.DEMO_GET_ITEM.examples.0:",
-        "must be an object",
-    );
-    refused(
-        "/tools/0/hints",
-        json!({ "read_only": true, "destructive": true }),
-        "tools.DEMO_GET_ITEM.hints:",
-        "cannot be",
-    );
-    refused(
-        "/tools/0/scopes",
-        json!(["a b"]),
-        "tools.DEMO_GET_ITEM.scopes:",
-        "by itself",
-    );
+    for (part, value, at, words) in rows::<(String, Value, String, String)>(json!([
+        ["examples", ["x"], "examples.0:", "must be an object"],
+        ["hints", { "read_only": true, "destructive": true }, "hints:", "cannot be"],
+        ["scopes", ["a b"], "scopes:", "by itself"],
+    ])) {
+        let at = format!("tools.DEMO_GET_ITEM.{at}");
+        refused(&format!("/tools/0/{part}"), value, &at, &words);
+    }
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

@@ -103,12 +103,7 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
         &mut report.at("egress"),
     );
     let mut report = report.at("examples");
-    if tool.examples.len() > MAX_EXAMPLES {
-        report.add(format_args!(
-            "{} are too many; at most {MAX_EXAMPLES}",
-            tool.examples.len()
-        ));
-    }
+    report.limit(tool.examples.len(), MAX_EXAMPLES);
     for (index, _) in tool
         .examples
         .iter()
@@ -187,12 +182,7 @@ fn check_labels(labels: &[String], report: &mut Report) {
 
 /// Checks a list of different texts of one line.
 fn check_lines(lines: &[String], max_lines: usize, max_line_bytes: usize, report: &mut Report) {
-    if lines.len() > max_lines {
-        report.add(format_args!(
-            "{} are too many; at most {max_lines}",
-            lines.len()
-        ));
-    }
+    report.limit(lines.len(), max_lines);
     for line in lines {
         text::line(line, max_line_bytes, report);
     }

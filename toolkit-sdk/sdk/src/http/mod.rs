@@ -31,6 +31,7 @@ pub(crate) use encode::decoded;
 pub(crate) use failure::message;
 pub(crate) use graphql::part as graphql_part;
 pub use multipart::Multipart;
+pub(crate) use page::cursor_text;
 pub use page::{Items, Paging};
 pub use request::{Request, send_all};
 pub use response::Response;

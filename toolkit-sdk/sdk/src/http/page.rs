@@ -185,11 +185,11 @@ impl<T> Items<T> {
                 Some(self.first.clone().at(url))
             }
             Step::NextUrl { place } => {
-                let url = self.fresh(text(body.pointer(place)?)?)?;
+                let url = self.fresh(cursor_text(body.pointer(place)?)?)?;
                 Some(self.first.clone().at(url))
             }
             Step::Cursor { parameter, place } => {
-                let cursor = self.fresh(text(body.pointer(place)?)?)?;
+                let cursor = self.fresh(cursor_text(body.pointer(place)?)?)?;
                 Some(self.first.clone().set_query(parameter, cursor))
             }
             Step::Offset { parameter } => {
@@ -211,7 +211,8 @@ impl<T> Items<T> {
     }
 }
 
-fn text(value: &Value) -> Option<String> {
+/// Returns a cursor as text: a string that is not empty, or a number.
+pub(crate) fn cursor_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

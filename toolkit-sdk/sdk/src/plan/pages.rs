@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::answer::written;
 use super::{Arguments, body};
-use crate::http::{self, Request, Response};
+use crate::http::{self, Request, Response, cursor_text};
 use crate::{Result, ToolError};
 
 /// Largest number of pages that one call reads. A call may send 50 requests.
@@ -135,7 +135,7 @@ impl Position {
         let first = first.clone();
         match next {
             Next::Link => Some(first.at(self.fresh(response.next_link()?)?)),
-            Next::Url { place } => Some(first.at(self.fresh(text(page.pointer(place)?)?)?)),
+            Next::Url { place } => Some(first.at(self.fresh(cursor_text(page.pointer(place)?)?)?)),
             Next::Cursor { place, parameter } => {
                 let cursor = self.cursor(page, place)?;
                 Some(first.set_query(parameter, cursor))
@@ -149,20 +149,12 @@ impl Position {
     }
 
     fn cursor(&mut self, page: &Value, place: &str) -> Option<String> {
-        self.fresh(text(page.pointer(place)?)?)
+        self.fresh(cursor_text(page.pointer(place)?)?)
     }
 
     fn fresh(&mut self, place: String) -> Option<String> {
         let new = self.last.as_ref() != Some(&place);
         self.last = Some(place.clone());
         new.then_some(place)
-    }
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
     }
 }

@@ -13,6 +13,17 @@ fn call(value: Value) -> Call {
     serde_json::from_value(value).unwrap()
 }
 
+/// Scripts a request of a path and its response.
+fn get(path: &str, response: Value) -> Exchange {
+    let url = format!("https://api.example.com{path}");
+    exchange(json!({ "method": "GET", "url": url }), response)
+}
+
+/// Returns the rows of a table.
+fn rows<Row: serde::de::DeserializeOwned>(table: Value) -> Vec<Row> {
+    serde_json::from_value(table).unwrap()
+}
+
 /// Runs a call that must send these requests.
 fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Value> {
     let call = self::call(call.clone());
@@ -24,16 +35,12 @@ fn ran(call: &Value, arguments: &Value, exchanges: Vec<Exchange>) -> Result<Valu
 /// Checks the URL that one parameter produces.
 fn expect_url(parameter: &Value, value: &Value, path: &str, expected: &str) {
     let call = json!({ "method": "GET", "url": format!("https://api.example.com{path}"), "parameters": [parameter] });
-    let url = format!("https://api.example.com{expected}");
-    let sent = vec![exchange(
-        json!({ "method": "GET", "url": url }),
-        json!({ "body": {} }),
-    )];
-    assert_eq!(
-        ran(&call, &json!({ "p": value }), sent).unwrap(),
-        json!({}),
-        "{parameter} {value}"
+    let answer = ran(
+        &call,
+        &json!({ "p": value }),
+        vec![get(expected, json!({ "body": {} }))],
     );
+    assert_eq!(answer.unwrap(), json!({}), "{parameter} {value}");
 }
 
 #[test]
@@ -94,13 +101,9 @@ fn path_parameters_are_written_in_every_style() {
 
 #[test]
 fn path_segments_keep_slashes_and_refuse_traversal() {
-    let parameter = json!({ "name": "p", "place": "path", "style": "simple", "segments": true });
-    expect_url(
-        &parameter,
-        &json!("docs/read me.md"),
-        "/{p}",
-        "/docs/read%20me.md",
-    );
+    let parameter = |segments: bool| json!({ "name": "p", "place": "path", "style": "simple", "segments": segments });
+    let written = "/docs/read%20me.md";
+    expect_url(&parameter(true), &json!("docs/read me.md"), "/{p}", written);
     for (segments, value) in [
         (true, "a/../b"),
         (true, ""),
@@ -108,9 +111,7 @@ fn path_segments_keep_slashes_and_refuse_traversal() {
         (false, ""),
         (false, "."),
     ] {
-        let parameter =
-            json!({ "name": "p", "place": "path", "style": "simple", "segments": segments });
-        let call = json!({ "method": "GET", "url": "https://api.example.com/{p}", "parameters": [parameter] });
+        let call = json!({ "method": "GET", "url": "https://api.example.com/{p}", "parameters": [parameter(segments)] });
         let error = ran(&call, &json!({ "p": value }), Vec::new()).unwrap_err();
         assert_eq!(error.kind(), "invalid_input", "{value}");
     }
@@ -142,7 +143,7 @@ fn headers_defaults_and_fixed_values_go_along() {
     assert_eq!(answer.unwrap(), br#"{"ok":true}"#);
 }
 
-fn post(body: &Value, arguments: &Value, expected: Value) {
+fn post(body: &Value, arguments: &Value, expected: &Value) {
     let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
     let request = json!({ "method": "POST", "url": "https://api.example.com/i", "body": expected });
     let sent = vec![exchange(request, json!({ "status": 201, "body": {} }))];
@@ -151,27 +152,6 @@ fn post(body: &Value, arguments: &Value, expected: Value) {
 
 #[test]
 fn bodies_are_made_of_what_no_parameter_took() {
-    let json_body = json!({ "media": "json", "defaults": { "c": 3 }, "renamed": { "a_b": "a.b" } });
-    post(
-        &json_body,
-        &json!({ "a_b": 1, "x": null }),
-        json!({ "a.b": 1, "c": 3, "x": null }),
-    );
-    post(
-        &json!({ "media": "json", "argument": "body" }),
-        &json!({ "body": [1, 2] }),
-        json!([1, 2]),
-    );
-    post(
-        &json!({ "media": "json", "required": true }),
-        &json!({}),
-        json!({}),
-    );
-    post(
-        &json!({ "media": "text", "argument": "body", "media_type": "text/plain" }),
-        &json!({ "body": "hi" }),
-        json!("hi"),
-    );
     let fields = json!([
         { "name": "plain", "carries": "plain" },
         { "name": "joined", "carries": "joined" },
@@ -179,15 +159,27 @@ fn bodies_are_made_of_what_no_parameter_took() {
         { "name": "json", "carries": "json" },
         { "name": "default", "carries": "plain", "default": "d" },
     ]);
-    let arguments =
-        json!({ "plain": [1, 2], "joined": [1, 2], "deep": { "k": ["v"] }, "json": { "k": 1 } });
-    let expected =
-        "plain=1&plain=2&joined=1%2C2&deep%5Bk%5D%5B%5D=v&json=%7B%22k%22%3A1%7D&default=d";
-    post(
-        &json!({ "media": "form", "fields": fields }),
-        &arguments,
-        json!(expected),
-    );
+    for (body, arguments, expected) in rows::<(Value, Value, Value)>(json!([
+        [
+            { "media": "json", "defaults": { "c": 3 }, "renamed": { "a_b": "a.b" } },
+            { "a_b": 1, "x": null },
+            { "a.b": 1, "c": 3, "x": null },
+        ],
+        [{ "media": "json", "argument": "body" }, { "body": [1, 2] }, [1, 2]],
+        [{ "media": "json", "required": true }, {}, {}],
+        [
+            { "media": "text", "argument": "body", "media_type": "text/plain" },
+            { "body": "hi" },
+            "hi",
+        ],
+        [
+            { "media": "form", "fields": fields },
+            { "plain": [1, 2], "joined": [1, 2], "deep": { "k": ["v"] }, "json": { "k": 1 } },
+            "plain=1&plain=2&joined=1%2C2&deep%5Bk%5D%5B%5D=v&json=%7B%22k%22%3A1%7D&default=d",
+        ],
+    ])) {
+        post(&body, &arguments, &expected);
+    }
 }
 
 #[test]
@@ -195,17 +187,12 @@ fn files_go_by_handle() {
     let file = json!({ "name": "a.txt", "mimetype": "text/plain", "s3key": "f1" });
     let fields =
         json!([{ "name": "note", "carries": "plain" }, { "name": "file", "carries": "file" }]);
-    for (body, arguments) in [
-        (
-            json!({ "media": "multipart", "fields": fields }),
-            json!({ "note": "n", "file": [file] }),
-        ),
-        (
-            json!({ "media": "file", "argument": "body" }),
-            json!({ "body": file }),
-        ),
-    ] {
-        let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
+    let call = |body: &Value| json!({ "method": "POST", "url": "https://api.example.com/i", "body": body });
+    let whole = json!({ "media": "file", "argument": "body" });
+    for (body, arguments) in rows::<(Value, Value)>(json!([
+        [{ "media": "multipart", "fields": fields }, { "note": "n", "file": [file] }],
+        [whole, { "body": file }],
+    ])) {
         let sent = exchange(
             json!({ "method": "POST", "url": "https://api.example.com/i" }),
             json!({ "body": {} }),
@@ -213,74 +200,37 @@ fn files_go_by_handle() {
         let host = testing::host()
             .file("f1", "a.txt", "text/plain", b"text")
             .expect(sent);
-        let (answer, _) =
-            host.run(|| run(&self::call(call), None, arguments.to_string().as_bytes()));
+        let call = self::call(call(&body));
+        let (answer, _) = host.run(|| run(&call, None, arguments.to_string().as_bytes()));
         assert_eq!(answer.unwrap(), b"{}");
     }
-    let call = json!({ "method": "POST", "url": "https://api.example.com/i", "body": { "media": "file", "argument": "body" } });
-    assert_eq!(
-        ran(&call, &json!({ "body": "no" }), Vec::new())
-            .unwrap_err()
-            .kind(),
-        "invalid_input"
-    );
+    let refused = ran(&call(&whole), &json!({ "body": "no" }), Vec::new());
+    assert_eq!(refused.unwrap_err().kind(), "invalid_input");
 }
 
 #[test]
 fn every_answer_is_told_as_an_object() {
-    let get = json!({ "method": "GET", "url": "https://api.example.com/i" });
-    let told = |call: &Value, response: Value| {
-        let sent = vec![exchange(
-            json!({ "method": "GET", "url": "https://api.example.com/i" }),
-            response,
-        )];
-        ran(call, &json!({}), sent)
+    let told = |answer: &Value, response: Value| {
+        let call = json!({ "method": "GET", "url": "https://api.example.com/i", "answer": answer });
+        ran(&call, &json!({}), vec![get("/i", response)])
     };
-    assert_eq!(
-        told(&get, json!({ "body": { "a": 1 } })).unwrap(),
-        json!({ "a": 1 })
-    );
-    assert_eq!(
-        told(&get, json!({ "body": [1] })).unwrap(),
-        json!({ "items": [1] })
-    );
-    assert_eq!(
-        told(&get, json!({ "body": "7" })).unwrap(),
-        json!({ "value": 7 })
-    );
-    assert_eq!(
-        told(&get, json!({ "body": "hello" })).unwrap(),
-        json!({ "text": "hello" })
-    );
-    assert_eq!(told(&get, json!({ "status": 204 })).unwrap(), json!({}));
-    let mut picked = get.clone();
-    picked["answer"] = json!({ "pick": "/data/0" });
-    assert_eq!(
-        told(&picked, json!({ "body": { "data": [{ "b": 2 }] } })).unwrap(),
-        json!({ "b": 2 })
-    );
-    let mut file = get.clone();
-    file["answer"] = json!({ "file": true });
-    let answer = told(
-        &file,
-        json!({ "headers": { "content-type": "image/png" }, "body": "png" }),
-    )
-    .unwrap();
+    for (answer, response, expected) in rows::<(Value, Value, Value)>(json!([
+        [{}, { "body": { "a": 1 } }, { "a": 1 }],
+        [{}, { "body": [1] }, { "items": [1] }],
+        [{}, { "body": "7" }, { "value": 7 }],
+        [{}, { "body": "hello" }, { "text": "hello" }],
+        [{}, { "status": 204 }, {}],
+        [{ "pick": "/data/0" }, { "body": { "data": [{ "b": 2 }] } }, { "b": 2 }],
+    ])) {
+        assert_eq!(told(&answer, response).unwrap(), expected);
+    }
+    let png = json!({ "headers": { "content-type": "image/png" }, "body": "png" });
+    let answer = told(&json!({ "file": true }), png).unwrap();
     assert_eq!(answer["file"]["mimetype"], "image/png", "{answer}");
-    let refused = told(
-        &get,
-        json!({ "status": 404, "body": { "message": "no such item" } }),
-    )
-    .unwrap_err();
+    let missing = json!({ "status": 404, "body": { "message": "no such item" } });
+    let refused = told(&json!({}), missing).unwrap_err();
     assert_eq!((refused.kind(), refused.status()), ("not_found", Some(404)));
     assert!(refused.text().contains("no such item"), "{refused}");
-}
-
-fn get(url: &str, response: Value) -> Exchange {
-    exchange(
-        json!({ "method": "GET", "url": format!("https://api.example.com/{url}") }),
-        response,
-    )
 }
 
 fn paged(next: &Value, items: &str) -> Value {
@@ -296,14 +246,14 @@ fn pages_are_read_until_there_is_enough() {
     let page = |link: &str, items: Value| json!({ "headers": { "link": format!("<https://api.example.com/{link}>; rel=\"next\"") }, "body": items });
     let link = paged(&json!({ "by": "link" }), "");
     let sent = vec![
-        get("i", page("i?page=2", json!([1, 2]))),
-        get("i?page=2", page("i?page=3", json!([3, 4]))),
+        get("/i", page("i?page=2", json!([1, 2]))),
+        get("/i?page=2", page("i?page=3", json!([3, 4]))),
     ];
     assert_eq!(
         ran(&link, &json!({ "max_items": 3 }), sent).unwrap(),
         json!({ "items": [1, 2, 3] })
     );
-    let sent = vec![get("i", page("i?page=2&other=x", json!([1])))];
+    let sent = vec![get("/i", page("i?page=2&other=x", json!([1])))];
     let one = ran(&link, &json!({}), sent).unwrap();
     assert_eq!(
         one,
@@ -311,73 +261,41 @@ fn pages_are_read_until_there_is_enough() {
         "without the argument one page, and how to go on"
     );
 
-    let cursor = paged(
-        &json!({ "by": "cursor", "place": "/next", "parameter": "page" }),
-        "/data",
-    );
-    let sent = vec![
-        get(
-            "i",
-            json!({ "body": { "data": [1], "next": "b", "total": 2 } }),
-        ),
-        get(
-            "i?page=b",
-            json!({ "body": { "data": [2], "next": null, "total": 2 } }),
-        ),
-    ];
-    let all = ran(&cursor, &json!({ "max_items": 10 }), sent).unwrap();
-    assert_eq!(
-        all,
-        json!({ "data": [1, 2], "next": null, "total": 2 }),
-        "where to go on is what the last page says"
-    );
-    let sent = || {
-        vec![
-            get("i", json!({ "body": { "data": [1, 2], "next": "b" } })),
-            get(
-                "i?page=b",
-                json!({ "body": { "data": [3, 4], "next": "c" } }),
-            ),
-        ]
-    };
-    let all = ran(&cursor, &json!({ "max_items": 4 }), sent()).unwrap();
-    assert_eq!(all, json!({ "data": [1, 2, 3, 4], "next": "c" }));
-    let cut = ran(&cursor, &json!({ "max_items": 3 }), sent()).unwrap();
-    assert_eq!(
-        cut,
-        json!({ "data": [1, 2, 3] }),
-        "a cursor behind what was left out would skip it"
-    );
-
-    let offset = paged(&json!({ "by": "offset", "parameter": "page" }), "/data");
-    let sent = vec![
-        get("i", json!({ "body": { "data": [1, 2] } })),
-        get("i?page=2", json!({ "body": { "data": [] } })),
-    ];
-    assert_eq!(
-        ran(&offset, &json!({ "max_items": 10 }), sent).unwrap(),
-        json!({ "data": [1, 2] })
-    );
-
-    let numbered = paged(
-        &json!({ "by": "page", "parameter": "page", "first": 1 }),
-        "/data",
-    );
-    let sent = vec![
-        get("i", json!({ "body": { "data": [1] } })),
-        get("i?page=2", json!({ "body": { "data": [2] } })),
-    ];
-    assert_eq!(
-        ran(&numbered, &json!({ "max_items": 2 }), sent).unwrap(),
-        json!({ "data": [1, 2] })
-    );
+    let cursor = json!({ "by": "cursor", "place": "/next", "parameter": "page" });
+    let offset = json!({ "by": "offset", "parameter": "page" });
+    let number = json!({ "by": "page", "parameter": "page", "first": 1 });
+    let goes_on = json!([{ "data": [1, 2], "next": "b" }, { "data": [3, 4], "next": "c" }]);
+    let ends = json!([
+        { "data": [1], "next": "b", "total": 2 },
+        { "data": [2], "next": null, "total": 2 },
+    ]);
+    let all = json!({ "data": [1, 2], "next": null, "total": 2 });
+    for (next, max_items, second, pages, told) in
+        rows::<(Value, u64, String, [Value; 2], Value)>(json!([
+            [cursor, 10, "b", ends, all],
+            [cursor, 4, "b", goes_on, { "data": [1, 2, 3, 4], "next": "c" }],
+            // A cursor after items that were left out would skip them.
+            [cursor, 3, "b", goes_on, { "data": [1, 2, 3] }],
+            [offset, 10, "2", [{ "data": [1, 2] }, { "data": [] }], { "data": [1, 2] }],
+            [number, 2, "2", [{ "data": [1] }, { "data": [2] }], { "data": [1, 2] }],
+        ]))
+    {
+        let [first_page, second_page] = pages;
+        let sent = vec![
+            get("/i", json!({ "body": first_page })),
+            get(&format!("/i?page={second}"), json!({ "body": second_page })),
+        ];
+        let arguments = json!({ "max_items": max_items });
+        let read = ran(&paged(&next, "/data"), &arguments, sent).unwrap();
+        assert_eq!(read, told, "{next}");
+    }
 }
 
 #[test]
 fn an_application_that_repeats_its_page_ends() {
     let url = paged(&json!({ "by": "url", "place": "/next" }), "/data");
     let page = json!({ "body": { "data": [1], "next": "https://api.example.com/i" } });
-    let sent = vec![get("i", page.clone()), get("i", page)];
+    let sent = vec![get("/i", page.clone()), get("/i", page)];
     let all = ran(&url, &json!({ "max_items": 10 }), sent).unwrap();
     assert_eq!(all["data"], json!([1, 1]));
 }
@@ -599,67 +517,41 @@ fn mcp_parts_stay_beside_structured_content() {
         (&told["files"], told["content_files"].is_array()),
         (&json!(3), true)
     );
-    for (structured, content, expected) in [
-        (
-            json!([{ "id": 1 }]),
-            text("one order"),
-            json!({ "items": [{ "id": 1 }], "text": "one order" }),
-        ),
-        (
-            json!({ "result": null }),
-            text("2 orders"),
-            json!({ "result": null, "text": "2 orders" }),
-        ),
-        (
-            json!({ "result": "hi" }),
-            text("hi"),
-            json!({ "result": "hi" }),
-        ),
-        (
-            json!({ "result": [1, 2] }),
-            json!([{ "type": "text", "text": "1" }, { "type": "text", "text": "2" }]),
-            json!({ "result": [1, 2] }),
-        ),
-        (
-            json!({ "a": 1, "b": 2 }),
-            text("{\"b\": 2, \"a\": 1}"),
-            json!({ "a": 1, "b": 2 }),
-        ),
-        (json!(7), Value::Null, json!({ "value": 7 })),
-        (Value::Null, text("hello"), json!({ "text": "hello" })),
-        (
-            json!({ "a": 1 }),
-            json!([{ "type": "new", "x": 1 }]),
-            json!({ "a": 1, "content": [{ "type": "new", "x": 1 }] }),
-        ),
-    ] {
+    let items = json!([{ "type": "text", "text": "1" }, { "type": "text", "text": "2" }]);
+    let unknown = json!([{ "type": "new", "x": 1 }]);
+    for (structured, content, expected) in rows::<(Value, Value, Value)>(json!([
+        [[{ "id": 1 }], text("one order"), { "items": [{ "id": 1 }], "text": "one order" }],
+        [{ "result": null }, text("2 orders"), { "result": null, "text": "2 orders" }],
+        [{ "result": "hi" }, text("hi"), { "result": "hi" }],
+        [{ "result": [1, 2] }, items, { "result": [1, 2] }],
+        [{ "a": 1, "b": 2 }, text("{\"b\": 2, \"a\": 1}"), { "a": 1, "b": 2 }],
+        [7, null, { "value": 7 }],
+        [null, text("hello"), { "text": "hello" }],
+        [{ "a": 1 }, unknown, { "a": 1, "content": unknown }],
+    ])) {
         assert_eq!(result(structured, content), expected);
     }
 }
 
 #[test]
 fn mcp_failure_keeps_its_structured_reason() {
-    let failed = |structured: Value, content: Value| {
+    let reason = json!({ "reason": "quota exceeded", "limit": 5 });
+    let items = json!({ "items": [1] });
+    for (structured, content, text, detail) in [
+        (reason.clone(), json!([]), "quota exceeded", Some(&reason)),
+        (json!([1]), Value::Null, "[1]", Some(&items)),
+        (
+            Value::Null,
+            Value::Null,
+            "the tool failed without a message",
+            None,
+        ),
+    ] {
         let result =
             json!({ "content": content, "structuredContent": structured, "isError": true });
-        result_of(result).unwrap_err()
-    };
-    let reason = json!({ "reason": "quota exceeded", "limit": 5 });
-    let error = failed(reason.clone(), json!([]));
-    assert_eq!(
-        (error.text(), error.detail()),
-        ("quota exceeded", Some(&reason))
-    );
-    let error = failed(json!([1]), Value::Null);
-    assert_eq!(
-        (error.text(), error.detail()),
-        ("[1]", Some(&json!({ "items": [1] })))
-    );
-    let error = failed(Value::Null, Value::Null);
-    assert_eq!(
-        (error.text(), error.detail()),
-        ("the tool failed without a message", None)
-    );
+        let error = result_of(result).unwrap_err();
+        assert_eq!((error.text(), error.detail()), (text, detail));
+    }
 }
 
 #[test]

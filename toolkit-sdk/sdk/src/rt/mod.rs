@@ -240,17 +240,12 @@ where
     C: DeserializeOwned,
     T: Serialize,
 {
-    let Received {
-        events: found,
-        status,
-        media_type,
-        body,
-    } = run(arguments(config)?, request)?;
+    let received = run(arguments(config)?, request)?;
     Ok(RawReceived {
-        events: events(found)?,
-        status,
-        media_type,
-        body,
+        events: events(received.events)?,
+        status: received.status,
+        media_type: received.media_type,
+        body: received.body,
     })
 }
 

@@ -168,30 +168,20 @@ impl Host {
                 kind,
             });
         }
-        let (headers, body) = response.parts();
-        let status = response.status;
-        if !request.into_blob {
-            return Ok(Response {
-                status,
-                headers,
-                body,
-                blob: None,
-            });
-        }
-        let media_type = headers
-            .iter()
-            .find(|(name, _)| name == "content-type")
-            .map(|(_, value)| value.clone());
-        let id = self.create(
-            last_segment(&request.url),
-            media_type.as_deref().unwrap_or("application/octet-stream"),
-            body,
-        );
+        let (headers, mut body) = response.parts();
+        let blob = request.into_blob.then(|| {
+            let media_type = headers
+                .iter()
+                .find(|(name, _)| name == "content-type")
+                .map_or("application/octet-stream", |(_, value)| value.as_str());
+            let bytes = std::mem::take(&mut body);
+            self.create(last_segment(&request.url), media_type, bytes)
+        });
         Ok(Response {
-            status,
+            status: response.status,
             headers,
-            body: Vec::new(),
-            blob: Some(id),
+            body,
+            blob,
         })
     }
 
@@ -394,12 +384,10 @@ pub(crate) mod calls {
     pub(crate) fn blob_stat(id: &str) -> Result<Info, Failure> {
         CURRENT_HOST.with_borrow(|host| {
             let blob = host.blobs.get(id).ok_or_else(|| missing(id))?;
-            let name = blob.name.clone();
-            let media_type = blob.media_type.clone();
             Ok(Info {
                 id: id.to_owned(),
-                name,
-                media_type,
+                name: blob.name.clone(),
+                media_type: blob.media_type.clone(),
                 size: blob.bytes.len() as u64,
             })
         })
@@ -424,10 +412,9 @@ pub(crate) mod calls {
         CURRENT_HOST.with_borrow_mut(|host| {
             let blob = host.blobs.get_mut(id).ok_or_else(|| missing(id))?;
             if !blob.created {
-                let message = format!("the file `{id}` was not made in this call");
                 return Err(Failure {
                     kind: "read_only".to_owned(),
-                    message,
+                    message: format!("the file `{id}` was not made in this call"),
                 });
             }
             blob.bytes.extend_from_slice(bytes);

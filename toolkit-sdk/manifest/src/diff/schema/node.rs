@@ -61,14 +61,11 @@ impl<'a> Node<'a> {
     }
 
     fn anything(root: &'a Value) -> Self {
-        let maps = Vec::new();
-        let choices = Vec::new();
-        let decided = Vec::new();
         Self {
             root,
-            maps,
-            choices,
-            decided,
+            maps: Vec::new(),
+            choices: Vec::new(),
+            decided: Vec::new(),
             never: false,
             kinds: ALL_KINDS,
             value: None,
