@@ -15,8 +15,6 @@
 
 use std::{
     collections::HashMap,
-    error::Error as StdError,
-    fmt,
     net::{SocketAddr, ToSocketAddrs},
     sync::Arc,
     thread,
@@ -51,27 +49,15 @@ const STACK_BYTES: usize = 512 << 10;
 type LookupResult = Result<Vec<SocketAddr>, String>;
 
 /// Reason why a name lacks addresses. The HTTP client returns it as the source of its error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Unresolved {
+    #[error("the name cannot be resolved: {0}")]
     Failed(String),
+    #[error("no name server responded within {LOOKUP_TIMEOUT:?}; try again later")]
     TooSlow,
+    #[error("too many name lookups are waiting; try again later")]
     TooMany,
 }
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
-            Self::TooSlow => write!(
-                f,
-                "no name server responded within {LOOKUP_TIMEOUT:?}; try again later"
-            ),
-            Self::TooMany => f.write_str("too many name lookups are waiting; try again later"),
-        }
-    }
-}
-
-impl StdError for Unresolved {}
 
 /// Scheduler of name lookups.
 pub(crate) struct Lookups {
