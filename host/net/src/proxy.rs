@@ -75,35 +75,15 @@ mod tests {
 
     #[test]
     fn proxy_is_bare_origin_and_hides_key() {
-        for address in [
-            "http://proxy.example:3128",
-            "https://proxy.example",
-            "http://10.0.0.1:8080/",
-        ] {
-            assert!(Proxy::new(address, None).is_ok(), "{address}");
+        let named = |authorization| Proxy::new("http://proxy.example:3128", authorization);
+        assert!(named(None).is_ok());
+        for address in ["socks5://proxy.example", "http://", "http://a:b@c.example"] {
+            let refused = Proxy::new(address, None);
+            assert_eq!(refused, Err(InvalidProxy::Address), "{address}");
         }
-        for address in [
-            "proxy.example:3128",
-            "socks5://proxy.example",
-            "http://",
-            "http://user:pass@proxy.example",
-            "http://proxy.example/path",
-            "http://proxy.example?q",
-        ] {
-            assert_eq!(
-                Proxy::new(address, None),
-                Err(InvalidProxy::Address),
-                "{address}"
-            );
-        }
-        assert_eq!(
-            Proxy::new("http://proxy.example", Some("a\r\nb")),
-            Err(InvalidProxy::Authorization)
-        );
-        let shown = format!(
-            "{:?}",
-            Proxy::new("http://proxy.example", Some("Bearer canary"))
-        );
+        let refused = named(Some("a\r\nb"));
+        assert_eq!(refused, Err(InvalidProxy::Authorization));
+        let shown = format!("{:?}", named(Some("Bearer canary")));
         assert!(!shown.contains("canary"), "{shown}");
     }
 }
