@@ -385,26 +385,15 @@ impl Postgres {
             .get(write.collection, &write.id)
             .await
             .map_err(|error| CommitError::Unavailable(error.to_string()))?;
-        let (expected, otherwise) = match &write.step {
-            Step::Purge { .. } => {
-                return if row.is_none() {
-                    Ok(())
-                } else {
-                    Err(CommitError::Stale)
-                };
-            }
-            Step::Insert { .. } | Step::Restore { .. } => (
-                expected_record(now, write, row.as_ref()),
-                CommitError::Taken {
-                    collection: write.collection.name,
-                    field: "id",
-                },
-            ),
-            _ => (
-                expected_record(now, write, row.as_ref()),
-                CommitError::Stale,
-            ),
+        let otherwise = match &write.step {
+            Step::Purge { .. } if row.is_none() => return Ok(()),
+            Step::Insert { .. } | Step::Restore { .. } => CommitError::Taken {
+                collection: write.collection.name,
+                field: "id",
+            },
+            _ => CommitError::Stale,
         };
+        let expected = expected_record(now, write, row.as_ref());
         match row {
             Some(row) if Some(&row) == expected.as_ref() => Ok(()),
             // The record was changed again, by a writer that may have seen this batch's change.
