@@ -140,10 +140,7 @@ mod tests {
         assert_eq!(shares.refusal(1, 8, 1), Some(Busy::Others));
         assert_eq!(shares.refusal(8, 8, 1), Some(Busy::Own));
         assert_eq!(shares.refusal(0, 0, u64::MAX), Some(Busy::Own));
-    }
-
-    #[test]
-    fn key_alone_is_in_its_own_way() {
+        // A key alone is in its own way.
         let shares = Shares::new(16, 16, 12);
         assert_eq!(shares.refusal(7, 7, 1), None);
         assert_eq!(shares.refusal(8, 8, 1), Some(Busy::Own));

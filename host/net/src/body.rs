@@ -323,23 +323,10 @@ mod tests {
             body.extend(&vec![1; bytes]).unwrap();
             (memory.0.load(Relaxed), body.bytes.capacity())
         };
-        assert_eq!(
-            held(&mut body, 3),
-            (MAX_PREALLOCATED_BYTES as u64, MAX_PREALLOCATED_BYTES)
-        );
-        assert_eq!(
-            held(&mut body, MAX_PREALLOCATED_BYTES),
-            (
-                10 * MAX_PREALLOCATED_BYTES as u64,
-                10 * MAX_PREALLOCATED_BYTES
-            )
-        );
-        assert_eq!(
-            held(&mut body, 8 * MAX_PREALLOCATED_BYTES),
-            (
-                10 * MAX_PREALLOCATED_BYTES as u64,
-                10 * MAX_PREALLOCATED_BYTES
-            )
-        );
+        let small = MAX_PREALLOCATED_BYTES;
+        assert_eq!(held(&mut body, 3), (small as u64, small));
+        for bytes in [small, 8 * small] {
+            assert_eq!(held(&mut body, bytes), (10 * small as u64, 10 * small));
+        }
     }
 }

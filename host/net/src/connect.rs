@@ -8,7 +8,6 @@
 
 use std::{
     error::Error as StdError,
-    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -53,7 +52,8 @@ pub(crate) struct ConnectSettingsLayer;
 pub(crate) struct SettingsConnector<S>(S);
 
 /// Error for a connection that was not established in time.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was not established in time")]
 pub(crate) struct ConnectTimeout;
 
 impl<S> tower::Layer<S> for ConnectSettingsLayer {
@@ -95,11 +95,3 @@ where
         })
     }
 }
-
-impl fmt::Display for ConnectTimeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the connection was not established in time")
-    }
-}
-
-impl StdError for ConnectTimeout {}

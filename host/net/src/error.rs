@@ -9,7 +9,8 @@ use crate::{Limits, body, connect, guard, lookup};
 
 /// Error of a request without a response. The text names method and origin, never path, query or
 /// headers, because those may hold secrets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     /// Machine-readable kind.
     pub kind: ErrorKind,
@@ -39,14 +40,6 @@ pub enum ErrorKind {
     /// The server does not speak valid HTTP or closed the connection early.
     Protocol,
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl StdError for Error {}
 
 /// Method and origin of a request, for error messages.
 pub(crate) struct ErrorContext(String);

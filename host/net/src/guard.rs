@@ -12,8 +12,6 @@
 //! spellings (`0x7f.1`, `2130706433`, `127.1`) into addresses.
 
 use std::{
-    error::Error as StdError,
-    fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
 };
@@ -80,18 +78,25 @@ const fn v6(s: [u16; 8], prefix: u8) -> Ipv6Net {
     )
 }
 
+const NOT_PUBLIC: &str = "the address is not public; the operator can allow private ranges with the setting `net.allow`, for example `127.0.0.0/8`";
+
 /// Reason that a URL or address may not be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The scheme is neither `http` nor `https`.
+    #[error("the scheme `{0}` is not http or https")]
     Scheme(String),
     /// The URL lacks a host, or its host is empty or ends in a dot.
+    #[error("the URL has no host, or a host that ends in a dot")]
     Host,
     /// The URL names a user or a password.
+    #[error("the URL contains a user name or password")]
     UserInfo,
     /// The URL's host is a non-public address.
+    #[error("{NOT_PUBLIC}")]
     Literal(IpAddr),
     /// The name has a non-public address.
+    #[error("{NOT_PUBLIC}")]
     Resolved(IpAddr),
 }
 
@@ -196,21 +201,6 @@ pub(crate) fn check_addresses(
         None => Ok(addresses),
     }
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Scheme(scheme) => write!(f, "the scheme `{scheme}` is not http or https"),
-            Self::Host => f.write_str("the URL has no host, or a host that ends in a dot"),
-            Self::UserInfo => f.write_str("the URL contains a user name or password"),
-            Self::Literal(_) | Self::Resolved(_) => f.write_str(
-                "the address is not public; the operator can allow private ranges with the setting `net.allow`, for example `127.0.0.0/8`",
-            ),
-        }
-    }
-}
-
-impl StdError for Refused {}
 
 #[cfg(test)]
 mod tests {

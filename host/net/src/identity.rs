@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::{Error, ErrorKind, guard, lookup::Lookups};
 
-/// Maximum number of clients kept for certificates.
+/// Maximum number of clients in a cache, each with its connections.
 const MAX_CACHED_CLIENTS: usize = 64;
 /// Length of a line of PEM, in characters (RFC 7468, section 2).
 const PEM_LINE_CHARS: usize = 64;
@@ -25,8 +25,8 @@ pub struct Identity {
     own: reqwest::Identity,
 }
 
-/// Cache of one client per identity, with the most recently used at the end.
-pub(crate) struct ClientCache<T>(Mutex<Vec<([u8; 32], Arc<T>)>>);
+/// Cache of one client per key, with the most recently used at the end.
+pub(crate) struct ClientCache<K, T>(Mutex<Vec<(K, Arc<T>)>>);
 
 impl Identity {
     /// Reads a certificate, or a chain that starts with it, and its key, both in PEM. Line ends
@@ -76,21 +76,21 @@ impl Identity {
     }
 }
 
-impl<T> ClientCache<T> {
+impl<K: PartialEq, T> ClientCache<K, T> {
     pub(crate) fn new() -> Self {
         Self(Mutex::default())
     }
 
-    /// Returns the cached value for the identity with this digest, or creates it.
+    /// Returns the cached client for a key, or creates it.
     pub(crate) fn get(
         &self,
-        digest: [u8; 32],
+        key: K,
         make: impl FnOnce() -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
         let mut cached = self.0.lock();
-        let entry = match cached.iter().position(|(other, _)| *other == digest) {
+        let entry = match cached.iter().position(|(other, _)| *other == key) {
             Some(at) => cached.remove(at),
-            None => (digest, Arc::new(make()?)),
+            None => (key, Arc::new(make()?)),
         };
         if cached.len() >= MAX_CACHED_CLIENTS {
             cached.remove(0);

@@ -40,7 +40,7 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
 
-use crate::lookup::Lookups;
+use crate::{identity::ClientCache, lookup::Lookups};
 
 pub use body::{BodyReader, MAX_LARGE_READS, MemoryBudget};
 pub use challenges::challenges;
@@ -96,13 +96,14 @@ pub struct Client {
 struct Inner {
     /// Clients without a certificate, shared by all callers.
     shared: Clients,
-    /// Clients with one certificate each.
-    by_identity: identity::ClientCache<Clients>,
+    /// Clients with one certificate each, by its digest.
+    by_identity: ClientCache<[u8; 32], Clients>,
     user_agent: String,
     rewrites: Vec<Rewrite>,
     allow: Arc<[IpNet]>,
     lookups: Arc<Lookups>,
-    by_proxy: proxy::ClientCache,
+    /// Clients with one proxy each, and with the certificate that has this digest.
+    by_proxy: ClientCache<(Arc<Proxy>, Option<[u8; 32]>), reqwest::Client>,
 }
 
 /// HTTP clients with separate connections.
@@ -222,15 +223,14 @@ impl Client {
         } = settings;
         let allow: Arc<[IpNet]> = allow.into();
         let shared = Clients::new(&user_agent, &allow, &lookups, !rewrites.is_empty(), None)?;
-        let by_proxy = proxy::ClientCache::default();
         let inner = Inner {
             shared,
-            by_identity: identity::ClientCache::new(),
+            by_identity: ClientCache::new(),
             user_agent,
             rewrites,
             allow,
             lookups,
-            by_proxy,
+            by_proxy: ClientCache::new(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -461,15 +461,15 @@ impl Client {
         guard::check_url(url, allow).map_err(|refused| context.denied(&refused))?;
         let client = match &self.proxy {
             Some(proxy) => {
-                let resolver = guard::Resolver::new(allow.clone(), lookups.clone());
-                by_proxy.get(
-                    proxy,
-                    self.identity.as_ref(),
-                    user_agent,
-                    allow,
-                    resolver,
-                    context,
-                )?
+                guard::check_url(&proxy.url, allow)
+                    .map_err(|refused| context.denied_proxy(&refused))?;
+                let identity = self.identity.as_ref();
+                let key = (proxy.clone(), identity.map(|identity| identity.digest));
+                let client = by_proxy.get(key, || {
+                    let resolver = guard::Resolver::new(allow.clone(), lookups.clone());
+                    build(user_agent, resolver, identity, Some(proxy))
+                })?;
+                (*client).clone()
             }
             None => clients.guarded.clone(),
         };

@@ -15,8 +15,6 @@
 
 use std::{
     collections::HashMap,
-    error::Error as StdError,
-    fmt,
     net::{SocketAddr, ToSocketAddrs},
     sync::Arc,
     thread,
@@ -51,27 +49,15 @@ const STACK_BYTES: usize = 512 << 10;
 type LookupResult = Result<Vec<SocketAddr>, String>;
 
 /// Reason why a name lacks addresses. The HTTP client returns it as the source of its error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Unresolved {
+    #[error("the name cannot be resolved: {0}")]
     Failed(String),
+    #[error("no name server responded within {LOOKUP_TIMEOUT:?}; try again later")]
     TooSlow,
+    #[error("too many name lookups are waiting; try again later")]
     TooMany,
 }
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(cause) => write!(f, "the name cannot be resolved: {cause}"),
-            Self::TooSlow => write!(
-                f,
-                "no name server responded within {LOOKUP_TIMEOUT:?}; try again later"
-            ),
-            Self::TooMany => f.write_str("too many name lookups are waiting; try again later"),
-        }
-    }
-}
-
-impl StdError for Unresolved {}
 
 /// Scheduler of name lookups.
 pub(crate) struct Lookups {
@@ -352,10 +338,21 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn silent_domain_leaves_threads_to_others() {
+    fn silent() -> (Arc<Silent>, Arc<Lookups>) {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
+        (silent, lookups)
+    }
+
+    async fn wait_for(lookups: &Lookups, is_reached: impl Fn(&State) -> bool) {
+        while !is_reached(&lookups.state()) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn silent_domain_leaves_threads_to_others() {
+        let (silent, lookups) = silent();
         let (running, waiting) = (LOOKUP_SHARES.cap, WAITING_LOOKUP_SHARES.cap);
         let held: Vec<_> = (0..running + waiting)
             .map(|n| {
@@ -363,19 +360,15 @@ mod tests {
                 lookups.request(&name, None).unwrap()
             })
             .collect();
-        assert!(matches!(
-            lookups.request("more.silent.com", None),
-            Err(Unresolved::TooMany)
-        ));
+        let refused = lookups.request("more.silent.com", None);
+        assert!(matches!(refused, Err(Unresolved::TooMany)));
         assert_eq!(lookups.state().running, running);
         let found = lookups.find("www.good.com", None).await.unwrap();
         assert_eq!(found.len(), 1);
         // Names without a waiting caller are not looked up.
         drop(held);
         silent.speak();
-        while lookups.state().running > 0 {
-            tokio::task::yield_now().await;
-        }
+        wait_for(&lookups, |state| state.running == 0).await;
         assert_eq!(silent.asked.load(Ordering::SeqCst) as u64, running + 1);
         let state = lookups.state();
         assert!(
@@ -387,8 +380,7 @@ mod tests {
 
     #[tokio::test]
     async fn silent_domains_of_tenant_leave_threads_to_others() {
-        let silent = Arc::new(Silent::default());
-        let lookups = silent.lookups();
+        let (silent, lookups) = silent();
         let (running, waiting) = (LOOKUP_SHARES.cap, WAITING_LOOKUP_SHARES.cap);
         // Each name is a registered domain of its own.
         let request = |number: u64, tenant: &str| {
@@ -398,10 +390,8 @@ mod tests {
         let held: Vec<_> = (0..running + waiting)
             .map(|number| request(number, "greedy").unwrap())
             .collect();
-        assert!(matches!(
-            request(running + waiting, "greedy"),
-            Err(Unresolved::TooMany)
-        ));
+        let refused = request(running + waiting, "greedy");
+        assert!(matches!(refused, Err(Unresolved::TooMany)));
         assert_eq!(lookups.state().running, running);
         let found = lookups.find("www.good.com", Some("other".into()));
         assert_eq!(found.await.unwrap().len(), 1);
@@ -411,17 +401,14 @@ mod tests {
         drop(held);
         silent.speak();
         assert_eq!(shared.await.unwrap().unwrap().len(), 1);
-        while lookups.state().running > 0 {
-            tokio::task::yield_now().await;
-        }
+        wait_for(&lookups, |state| state.running == 0).await;
         assert!(lookups.state().running_of_tenant.0.is_empty());
     }
 
     #[tokio::test]
     async fn newcomer_is_found_while_tenants_hold_all() {
         const HOSTILE_TENANTS: usize = 8;
-        let silent = Arc::new(Silent::default());
-        let lookups = silent.lookups();
+        let (silent, lookups) = silent();
         let mut held = Vec::new();
         for tenant in 0..HOSTILE_TENANTS {
             let mut number = 0;
@@ -441,8 +428,7 @@ mod tests {
 
     #[tokio::test]
     async fn request_uses_the_share_of_its_tenant() {
-        let silent = Arc::new(Silent::default());
-        let lookups = silent.lookups();
+        let (silent, lookups) = silent();
         let client = Client::with_lookups(Settings::default(), lookups.clone()).unwrap();
         let client = client.for_tenant("one".into());
         let request = Request {
@@ -452,14 +438,9 @@ mod tests {
             body: Body::Empty,
             limits: Limits::default(),
         };
-        let started = async {
-            while lookups.state().running == 0 {
-                tokio::task::yield_now().await;
-            }
-        };
         tokio::select! {
             sent = client.send(request) => panic!("{sent:?}"),
-            () = started => {}
+            () = wait_for(&lookups, |state| state.running > 0) => {}
         }
         assert!(lookups.state().running_of_tenant.0.contains_key("one"));
         silent.speak();
@@ -467,8 +448,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_name_is_looked_up_once_for_all() {
-        let silent = Arc::new(Silent::default());
-        let lookups = silent.lookups();
+        let (silent, lookups) = silent();
         let callers: Vec<_> = (0..500)
             .map(|_| lookups.request("www.silent.com", None).unwrap())
             .collect();

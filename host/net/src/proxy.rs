@@ -8,22 +8,17 @@
 //! hosts are allowed. An HTTPS request goes through a tunnel (RFC 9110, section 9.3.6), so the
 //! proxy cannot read it. The proxy's own credential is sent to the proxy only.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::fmt;
 
-use ipnet::IpNet;
-use parking_lot::Mutex;
 use reqwest::header::HeaderValue;
 use url::Url;
 
-use crate::{Error, Identity, build, credential_header, error::ErrorContext, guard};
-
-/// Maximum number of cached clients, each with its connections. All are dropped when it is reached.
-const MAX_CACHED_CLIENTS: usize = 64;
+use crate::{credential_header, rewrite::is_bare_origin};
 
 /// Proxy and its credential. The credential is hidden in `Debug` output.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Proxy {
-    url: Url,
+    pub(crate) url: Url,
     authorization: Option<HeaderValue>,
 }
 
@@ -48,14 +43,7 @@ impl Proxy {
     /// Returns an [`InvalidProxy`] if one of them is invalid.
     pub fn new(address: &str, authorization: Option<&str>) -> Result<Self, InvalidProxy> {
         let url = Url::parse(address).map_err(|_| InvalidProxy::Address)?;
-        let is_bare_origin = matches!(url.scheme(), "http" | "https")
-            && url.host_str().is_some_and(|host| !host.is_empty())
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.path() == "/"
-            && url.query().is_none()
-            && url.fragment().is_none();
-        if !is_bare_origin {
+        if !is_bare_origin(&url) {
             return Err(InvalidProxy::Address);
         }
         Ok(Self {
@@ -63,6 +51,14 @@ impl Proxy {
             authorization: authorization
                 .map(|value| credential_header(value).ok_or(InvalidProxy::Authorization))
                 .transpose()?,
+        })
+    }
+
+    pub(crate) fn to_reqwest(&self) -> reqwest::Result<reqwest::Proxy> {
+        let proxy = reqwest::Proxy::all(self.url.clone())?;
+        Ok(match &self.authorization {
+            Some(value) => proxy.custom_http_auth(value.clone()),
+            None => proxy,
         })
     }
 }
@@ -73,84 +69,21 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Proxy and the digest of the client certificate for connections through it.
-type ClientKey = (Arc<Proxy>, Option<[u8; 32]>);
-
-/// Cache of one client per proxy and certificate.
-#[derive(Default)]
-pub(crate) struct ClientCache(Mutex<HashMap<ClientKey, reqwest::Client>>);
-
-impl ClientCache {
-    /// Returns the client of a proxy and creates it on first use.
-    pub(crate) fn get(
-        &self,
-        proxy: &Arc<Proxy>,
-        identity: Option<&Identity>,
-        user_agent: &str,
-        allow: &[IpNet],
-        resolver: guard::Resolver,
-        context: &ErrorContext,
-    ) -> Result<reqwest::Client, Error> {
-        guard::check_url(&proxy.url, allow).map_err(|refused| context.denied_proxy(&refused))?;
-        let mut clients = self.0.lock();
-        let key = (proxy.clone(), identity.map(|identity| identity.digest));
-        if let Some(client) = clients.get(&key) {
-            return Ok(client.clone());
-        }
-        let client = build(user_agent, resolver, identity, Some(proxy))?;
-        if clients.len() >= MAX_CACHED_CLIENTS {
-            clients.clear();
-        }
-        clients.insert(key, client.clone());
-        Ok(client)
-    }
-}
-
-impl Proxy {
-    pub(crate) fn to_reqwest(&self) -> reqwest::Result<reqwest::Proxy> {
-        let proxy = reqwest::Proxy::all(self.url.clone())?;
-        Ok(match &self.authorization {
-            Some(value) => proxy.custom_http_auth(value.clone()),
-            None => proxy,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn proxy_is_bare_origin_and_hides_key() {
-        for address in [
-            "http://proxy.example:3128",
-            "https://proxy.example",
-            "http://10.0.0.1:8080/",
-        ] {
-            assert!(Proxy::new(address, None).is_ok(), "{address}");
+        let named = |authorization| Proxy::new("http://proxy.example:3128", authorization);
+        assert!(named(None).is_ok());
+        for address in ["socks5://proxy.example", "http://", "http://a:b@c.example"] {
+            let refused = Proxy::new(address, None);
+            assert_eq!(refused, Err(InvalidProxy::Address), "{address}");
         }
-        for address in [
-            "proxy.example:3128",
-            "socks5://proxy.example",
-            "http://",
-            "http://user:pass@proxy.example",
-            "http://proxy.example/path",
-            "http://proxy.example?q",
-        ] {
-            assert_eq!(
-                Proxy::new(address, None),
-                Err(InvalidProxy::Address),
-                "{address}"
-            );
-        }
-        assert_eq!(
-            Proxy::new("http://proxy.example", Some("a\r\nb")),
-            Err(InvalidProxy::Authorization)
-        );
-        let shown = format!(
-            "{:?}",
-            Proxy::new("http://proxy.example", Some("Bearer canary"))
-        );
+        let refused = named(Some("a\r\nb"));
+        assert_eq!(refused, Err(InvalidProxy::Authorization));
+        let shown = format!("{:?}", named(Some("Bearer canary")));
         assert!(!shown.contains("canary"), "{shown}");
     }
 }

@@ -47,18 +47,22 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
         let invalid = || InvalidOrigin(text.to_owned());
         let url = Url::parse(text).map_err(|_| invalid())?;
-        let is_bare = matches!(url.scheme(), "http" | "https")
-            && url.path() == "/"
-            && url.query().is_none()
-            && url.fragment().is_none()
-            && url.username().is_empty()
-            && url.password().is_none();
-        if is_bare {
+        if is_bare_origin(&url) {
             Self::from_url(&url).ok_or_else(invalid)
         } else {
             Err(invalid())
         }
     }
+}
+
+/// Returns true if a URL has only scheme, host and port, and its scheme is that of HTTP.
+pub(crate) fn is_bare_origin(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none()
 }
 
 impl fmt::Display for Origin {

@@ -19,13 +19,6 @@ const USER_SCOPE_PARAMETER: &str = "user_scope";
 const MAX_URL_BYTES: usize = 8_000;
 
 pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) -> Result<Url> {
-    let AuthorizeParams {
-        redirect_uri,
-        state,
-        verifier,
-        scopes,
-        user_scopes,
-    } = params;
     let oauth2 = flow.oauth2()?;
     let mut url = fill_url(flow, &oauth2.authorize_url)?;
     let client = flow
@@ -34,15 +27,15 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
     let mut query = vec![
         ("response_type", "code".to_owned()),
         ("client_id", percent_encode(&client)),
-        ("redirect_uri", percent_encode(redirect_uri)),
-        ("state", percent_encode(state)),
+        ("redirect_uri", percent_encode(params.redirect_uri)),
+        ("state", percent_encode(params.state)),
     ];
-    let scope = join_scopes(oauth2, &oauth2.scopes, scopes);
-    let user_scope = join_scopes(oauth2, &[], user_scopes);
+    let scope = join_scopes(oauth2, &oauth2.scopes, params.scopes);
+    let user_scope = join_scopes(oauth2, &[], params.user_scopes);
     for (name, scope) in [("scope", scope), (USER_SCOPE_PARAMETER, user_scope)] {
         query.extend((!scope.is_empty()).then(|| (name, encode_scope(oauth2, &scope))));
     }
-    if let Some(verifier) = verifier.filter(|_| oauth2.pkce) {
+    if let Some(verifier) = params.verifier.filter(|_| oauth2.pkce) {
         query.push(("code_challenge", challenge(verifier)));
         query.push(("code_challenge_method", "S256".to_owned()));
     }
@@ -54,13 +47,13 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
     }
     let value = |name: &str| match name {
         "client_id" => Some(client.clone()),
-        "redirect_uri" => Some(redirect_uri.to_owned()),
+        "redirect_uri" => Some(params.redirect_uri.to_owned()),
         name => flow.value(name).filter(|_| !flow.is_secret(name)),
     };
     let more = oauth2
         .authorize_params
         .iter()
-        .filter(|(name, _)| is_sent(name, user_scopes));
+        .filter(|(name, _)| is_sent(name, params.user_scopes));
     query.extend(more.filter_map(|(name, template)| {
         Some((
             name.as_str(),

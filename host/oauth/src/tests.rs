@@ -90,9 +90,7 @@ pub(super) fn ok(body: &str) -> String {
 
 pub(super) fn scheme(oauth2: Value) -> AuthScheme {
     let mut flow = json!({ "authorize_url": "https://app.example/agree", "token_url": "https://app.example/token" });
-    flow.as_object_mut()
-        .unwrap()
-        .extend(oauth2.as_object().unwrap().clone());
+    flow.as_object_mut().unwrap().extend(values(oauth2));
     serde_json::from_value(json!({
         "mode": "OAUTH2", "name": "OAuth", "oauth2": flow, "fields": [{ "name": "site", "title": "Site" }],
         "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
@@ -112,6 +110,30 @@ pub(super) fn values(values: Value) -> Values {
     values.as_object().unwrap().clone()
 }
 
+/// Returns the flow of an account at the time of the tests.
+fn flow<'a>(
+    net: &'a net::Client,
+    scheme: &'a AuthScheme,
+    client: &'a Client,
+    values: &'a Values,
+) -> Flow<'a> {
+    Flow {
+        net,
+        now_ms: NOW_MS,
+        scheme,
+        client,
+        values,
+    }
+}
+
+#[track_caller]
+fn assert_malformed<T: fmt::Debug>(result: &Result<T>) {
+    assert!(
+        matches!(result, Err(Refusal::Malformed { .. })),
+        "{result:?}"
+    );
+}
+
 fn code(verifier: Option<&str>) -> ExchangeParams<'_> {
     ExchangeParams {
         code: "c-1",
@@ -127,13 +149,7 @@ async fn refreshed(about: Value, raw: String) -> (Result<Tokens>, Vec<String>) {
     let scheme = scheme(about);
     let client = client();
     let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
-    let flow = Flow {
-        net: &application.net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &values,
-    };
+    let flow = flow(&application.net, &scheme, &client, &values);
     (flow.refresh().await, application.seen())
 }
 
@@ -151,13 +167,7 @@ fn authorized(
     let client = client();
     let values = values(given);
     let net = net::Client::new(net::Settings::default()).unwrap();
-    let flow = Flow {
-        net: &net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &values,
-    };
+    let flow = flow(&net, &scheme, &client, &values);
     let scopes: Vec<_> = scopes.iter().map(|&scope| scope.to_owned()).collect();
     flow.authorize(AuthorizeParams {
         verifier,
@@ -308,13 +318,7 @@ async fn a_code_becomes_tokens() {
     let scheme = scheme(json!({}));
     let client = client();
     let values = Values::new();
-    let flow = Flow {
-        net: &application.net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &values,
-    };
+    let flow = flow(&application.net, &scheme, &client, &values);
     let tokens = flow.exchange(code(Some("v-1"))).await.unwrap();
     assert_eq!(
         Value::Object(tokens.values.clone()),
@@ -331,48 +335,6 @@ async fn a_code_becomes_tokens() {
         "\r\n\r\ngrant_type=authorization_code&code=c-1&redirect_uri=https%3A%2F%2Fus.example%2Fback&code_verifier=v-1&\
          client_id=id%201&client_secret=s%2Bcret"
     ));
-}
-
-#[tokio::test]
-async fn client_secret_is_sent_as_basic_authentication() {
-    let (_, seen) = refreshed(json!({ "client_auth": "basic" }), ok(TOKEN_RESPONSE)).await;
-    assert!(
-        seen[0].contains("\r\nauthorization: Basic aWQlMjAxOnMlMkJjcmV0\r\n"),
-        "{}",
-        seen[0]
-    );
-    assert!(
-        seen[0].ends_with("\r\n\r\ngrant_type=refresh_token&refresh_token=rt-1"),
-        "{}",
-        seen[0]
-    );
-}
-
-#[tokio::test]
-async fn token_lifetimes_are_parsed_in_every_format() {
-    let of = |body: &'static str| async move { refreshed(json!({}), ok(body)).await.0.unwrap() };
-    for (written, seconds) in [
-        ("\"3600\"", Some(3600)),
-        ("3599.7", Some(3599)),
-        ("0", None),
-        ("-1", None),
-        ("null", None),
-        ("\"soon\"", None),
-    ] {
-        let body = format!(r#"{{"access_token":"a","expires_in":{written}}}"#);
-        let tokens = refreshed(json!({}), ok(&body)).await.0.unwrap();
-        assert_eq!(
-            tokens.lifetime.map(|lifetime| lifetime.as_secs()),
-            seconds,
-            "{written}"
-        );
-    }
-    let absent = of(r#"{"access_token":"a"}"#).await;
-    assert_eq!((absent.lifetime, absent.expires_at_ms), (None, None));
-    assert!(
-        !absent.values.contains_key("refresh_token"),
-        "the caller keeps the old one"
-    );
 }
 
 #[tokio::test]
@@ -522,13 +484,7 @@ async fn connection_failure_and_missing_token_differ() {
         ..net::Settings::default()
     })
     .unwrap();
-    let flow = Flow {
-        net: &net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &none,
-    };
+    let flow = flow(&net, &scheme, &client, &none);
     assert!(matches!(flow.refresh().await, Err(Refusal::Unsent { .. })));
     assert!(matches!(
         flow.exchange(code(None)).await,

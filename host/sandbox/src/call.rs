@@ -329,17 +329,11 @@ async fn invoke(
 }
 
 fn to_inbound(request: Inbound) -> types::Inbound {
-    let Inbound {
-        method,
-        path,
-        headers,
-        body,
-    } = request;
     types::Inbound {
-        method,
-        path,
-        headers,
-        body: body.into(),
+        method: request.method,
+        path: request.path,
+        headers: request.headers,
+        body: request.body.into(),
     }
 }
 

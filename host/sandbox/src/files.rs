@@ -328,13 +328,10 @@ mod tests {
         let other = files.create("c", "text/plain").unwrap();
         assert_eq!(files.append(&other, &[0]).unwrap_err().kind, "too_large");
         assert_eq!(files.create("d", "text/plain").unwrap_err().kind, "limit");
-        assert_eq!(
-            files
-                .take_created()
-                .iter()
-                .map(|file| file.bytes.len())
-                .collect::<Vec<_>>(),
-            [10, 0]
-        );
+        let sizes = files
+            .take_created()
+            .into_iter()
+            .map(|file| file.bytes.len());
+        assert_eq!(sizes.collect::<Vec<_>>(), [10, 0]);
     }
 }

@@ -295,20 +295,14 @@ impl Sandbox {
         limits: Limits,
         cassette: &Cassette,
     ) -> Result<Outcome, Refusal> {
-        let Cassette {
-            run_id,
-            user_id,
-            fields,
-            ..
-        } = cassette.clone();
         let call = Call {
             component,
             tenant: Arc::from("replay"),
             action: cassette.call.action(),
             context: Context {
-                run_id,
-                user_id,
-                fields,
+                run_id: cassette.run_id.clone(),
+                user_id: cassette.user_id.clone(),
+                fields: cassette.fields.clone(),
             },
             policy: Arc::default(),
             grant: None,

@@ -1,9 +1,6 @@
 //! The index: for each term, the tools that contain it and how strongly.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, HashMap},
-};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     document::{Document, KnownStems, Terms},
@@ -67,7 +64,10 @@ impl Index {
     /// Builds an index of tools.
     #[must_use]
     pub fn build<'a>(documents: impl IntoIterator<Item = Document<'a>>) -> Self {
-        let mut building = Building::new();
+        let mut building = Building {
+            lexicon: Lexicon::new(),
+            ..Building::default()
+        };
         documents
             .into_iter()
             .for_each(|document| building.add(&document));
@@ -164,6 +164,7 @@ impl Scope<'_> {
     }
 }
 
+#[derive(Default)]
 struct Building {
     lexicon: Lexicon,
     known: KnownStems,
@@ -179,22 +180,6 @@ struct Building {
 }
 
 impl Building {
-    fn new() -> Self {
-        Self {
-            lexicon: Lexicon::new(),
-            known: KnownStems::default(),
-            terms: HashMap::new(),
-            spellings: Vec::new(),
-            postings: Vec::new(),
-            actions: Vec::new(),
-            things: Vec::new(),
-            toolkit_of: Vec::new(),
-            toolkits: Vec::new(),
-            toolkit_positions: BTreeMap::new(),
-            slugs: Vec::new(),
-        }
-    }
-
     fn add(&mut self, document: &Document<'_>) {
         let tool = small(self.actions.len());
         let Terms {
@@ -301,10 +286,7 @@ pub(crate) fn letters(word: &str) -> Letters {
 /// Returns the position of each slug in the order of all.
 fn order(slugs: &[Box<str>]) -> Vec<u32> {
     let mut sorted: Vec<usize> = (0..slugs.len()).collect();
-    sorted.sort_by(|left, right| match slugs[*left].cmp(&slugs[*right]) {
-        Ordering::Equal => left.cmp(right),
-        unequal => unequal,
-    });
+    sorted.sort_by_key(|tool| &slugs[*tool]);
     let mut places = vec![0; slugs.len()];
     for (place, tool) in sorted.into_iter().enumerate() {
         places[tool] = small(place);

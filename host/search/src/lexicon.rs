@@ -19,6 +19,7 @@ pub(crate) type Actions = u64;
 pub(crate) type Concept = u16;
 
 /// The words, by their stems.
+#[derive(Default)]
 pub(crate) struct Lexicon {
     stemmers: Stemmers,
     concepts: HashMap<String, Vec<Concept>>,
@@ -41,20 +42,7 @@ pub(crate) struct Lexicon {
 
 impl Lexicon {
     pub(crate) fn new() -> Self {
-        let mut lexicon = Self {
-            stemmers: Stemmers::new(),
-            concepts: HashMap::new(),
-            actions: HashMap::new(),
-            leading: HashMap::new(),
-            phrases: HashMap::new(),
-            ignored: HashSet::new(),
-            exceptions: HashMap::new(),
-            foreign: HashMap::new(),
-            reading: 0,
-            getting: 0,
-            listing: 0,
-            names: Vec::new(),
-        };
+        let mut lexicon = Self::default();
         let mut section = "";
         for line in LEXICON_TEXT.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();

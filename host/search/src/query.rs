@@ -33,6 +33,7 @@ const OBJECT_PREPOSITIONS: [&str; 14] = [
 ];
 
 /// A query that has been understood.
+#[derive(Default)]
 pub(crate) struct Query {
     pub(crate) units: Vec<Unit>,
     /// The actions that the query asks for; 0 without any.
@@ -66,12 +67,7 @@ struct Meant {
 impl Query {
     pub(crate) fn new(scope: &Scope<'_>, text: &str) -> Self {
         let found: Vec<_> = words(text).into_iter().take(MAX_QUERY_WORDS).collect();
-        let mut query = Self {
-            units: Vec::new(),
-            actions: 0,
-            is_plural: false,
-            toolkits: HashMap::new(),
-        };
+        let mut query = Self::default();
         let mut stems = Vec::new();
         let mut is_context = false;
         let mut leading = 0;

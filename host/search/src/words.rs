@@ -93,8 +93,8 @@ impl Language {
     pub(crate) const ALL: [Self; 3] = [Self::German, Self::Spanish, Self::French];
 }
 
-impl Stemmers {
-    pub(crate) fn new() -> Self {
+impl Default for Stemmers {
+    fn default() -> Self {
         Self {
             english: Stemmer::create(Algorithm::English),
             german: Stemmer::create(Algorithm::German),
@@ -102,7 +102,9 @@ impl Stemmers {
             french: Stemmer::create(Algorithm::French),
         }
     }
+}
 
+impl Stemmers {
     /// Returns the stem of an English word.
     pub(crate) fn stem(&self, folded: &str) -> String {
         self.english.stem(folded).into_owned()

@@ -37,6 +37,31 @@ pub struct Write {
 }
 
 impl Write {
+    /// Returns the record that the step creates in a batch of this time, or `None` if it changes an
+    /// existing one.
+    pub(crate) fn into_created(self, now: Time) -> Option<Row> {
+        let (revision, created_at, updated_at, deleted_at, body) = match self.step {
+            Step::Insert { created_at, body } => (1, created_at, now, None, body),
+            Step::Restore {
+                revision,
+                created_at,
+                updated_at,
+                deleted_at,
+                body,
+            } => (revision, created_at, updated_at, deleted_at, body),
+            _ => return None,
+        };
+        Some(Record {
+            id: self.id,
+            project: self.project,
+            revision,
+            created_at,
+            updated_at,
+            deleted_at,
+            body,
+        })
+    }
+
     /// Returns the collection's name and the id. A batch names each such pair at most once.
     fn target(&self) -> (&'static str, &str) {
         (self.collection.name, &self.id)
@@ -231,7 +256,8 @@ impl Batch {
         body: &T,
     ) -> Batch {
         let body = self.encode::<T>(id, body, 0);
-        self.push::<T>(project, id, Step::Insert { created_at, body })
+        let step = Step::Insert { created_at, body };
+        self.push(T::COLLECTION, project.to_owned(), id.to_owned(), step)
     }
 
     /// Creates a record as [`insert_created`](Self::insert_created) does, from a value that borrows
@@ -265,98 +291,63 @@ impl Batch {
     /// the one that was read.
     pub fn update<T: Document>(mut self, record: &Record<T>) -> Batch {
         let body = self.encode::<T>(&record.id, &record.body, 0);
-        self.push::<T>(
-            &record.project,
-            &record.id,
-            Step::Update {
-                revision: record.revision,
-                body,
-            },
-        )
+        let revision = record.revision;
+        self.change(T::COLLECTION, record, Step::Update { revision, body })
     }
 
     /// Hides a record, if the stored revision is the one that was read.
     pub fn remove<T: Document>(self, record: &Record<T>) -> Batch {
-        self.push::<T>(
-            &record.project,
-            &record.id,
-            Step::Remove {
-                revision: record.revision,
-            },
-        )
+        let revision = record.revision;
+        self.change(T::COLLECTION, record, Step::Remove { revision })
     }
 
     /// Erases a record for good, hidden or not, if the stored revision is the one that was read.
     pub fn purge<T: Document>(self, record: &Record<T>) -> Batch {
-        self.push::<T>(
-            &record.project,
-            &record.id,
-            Step::Purge {
-                revision: record.revision,
-            },
-        )
+        let revision = record.revision;
+        self.change(T::COLLECTION, record, Step::Purge { revision })
     }
 
     /// Erases a record whose body was not decoded, hidden or not, if the stored revision is that of
     /// `row`.
-    pub fn purge_row(mut self, collection: &'static Collection, row: &Row) -> Batch {
-        let step = Step::Purge {
-            revision: row.revision,
-        };
-        self.writes.push(Write {
-            collection,
-            project: row.project.clone(),
-            id: row.id.clone(),
-            step,
-            values: None,
-        });
-        self
+    pub fn purge_row(self, collection: &'static Collection, row: &Row) -> Batch {
+        let revision = row.revision;
+        self.change(collection, row, Step::Purge { revision })
     }
 
     /// Creates a record as it was read from another store, with its revision and its times.
-    pub fn restore(mut self, collection: &'static Collection, row: Row) -> Batch {
-        let Row {
-            id,
-            project,
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body,
-        } = row;
+    pub fn restore(self, collection: &'static Collection, row: Row) -> Batch {
         let step = Step::Restore {
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body,
+            revision: row.revision,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            deleted_at: row.deleted_at,
+            body: row.body,
         };
-        self.writes.push(Write {
-            collection,
-            project,
-            id,
-            step,
-            values: None,
-        });
-        self
+        self.push(collection, row.project, row.id, step)
     }
 
     /// Demands that a record that the batch does not change still has the revision that was read.
     pub fn check<T: Document>(self, record: &Record<T>) -> Batch {
-        self.push::<T>(
-            &record.project,
-            &record.id,
-            Step::Check {
-                revision: record.revision,
-            },
-        )
+        let revision = record.revision;
+        self.change(T::COLLECTION, record, Step::Check { revision })
     }
 
-    fn push<T: Document>(mut self, project: &str, id: &str, step: Step) -> Batch {
+    /// Adds a step that concerns an existing record.
+    fn change<T>(self, collection: &'static Collection, record: &Record<T>, step: Step) -> Batch {
+        self.push(collection, record.project.clone(), record.id.clone(), step)
+    }
+
+    fn push(
+        mut self,
+        collection: &'static Collection,
+        project: String,
+        id: String,
+        step: Step,
+    ) -> Batch {
         self.writes.push(Write {
-            collection: T::COLLECTION,
-            project: project.to_owned(),
-            id: id.to_owned(),
+            collection,
+            project,
+            id,
             step,
             values: None,
         });

@@ -211,23 +211,14 @@ impl<T> Record<T> {
 
     /// Replaces the body and keeps the envelope.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Record<U> {
-        let Record {
-            id,
-            project,
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body,
-        } = self;
         Record {
-            id,
-            project,
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body: change(body),
+            id: self.id,
+            project: self.project,
+            revision: self.revision,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            deleted_at: self.deleted_at,
+            body: change(self.body),
         }
     }
 

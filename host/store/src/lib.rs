@@ -220,6 +220,9 @@ pub const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Maximum number of records of a page that are read before their size is known.
 const FIRST_PART_ROWS: usize = 32;
 
+/// Maximum number of broken items that a report names. It only counts the rest.
+const MAX_REPORTED_DAMAGE: usize = 100;
+
 /// Maximum number of ids or values in one call of a backend. More are read in several calls.
 pub const MAX_VALUES_PER_READ: usize = 1_000;
 
@@ -676,6 +679,16 @@ fn decode<T: Document>(row: Row) -> Result<Record<T>, Error> {
         Ok(body) => Ok(row.map(|_| body)),
         Err(error) => Err(Error::unreadable(T::COLLECTION, &row.id, &error)),
     }
+}
+
+/// Returns the first lines about broken items, and the number of the rest.
+fn shortened(mut damage: Vec<String>) -> Vec<String> {
+    if damage.len() > MAX_REPORTED_DAMAGE {
+        let more = damage.len() - MAX_REPORTED_DAMAGE;
+        damage.truncate(MAX_REPORTED_DAMAGE);
+        damage.push(format!("and {more} more"));
+    }
+    damage
 }
 
 fn broken(error: &dyn Display) -> Report {

@@ -9,9 +9,7 @@ fn scheme_with(more: Value) -> AuthScheme {
         "request_url": "https://app.example/request?a=1", "authorize_url": "https://app.example/agree?b=1",
         "token_url": "https://app.example/token", "authorize_params": { "name": "{site}" },
     });
-    flow.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    flow.as_object_mut().unwrap().extend(values(more));
     serde_json::from_value(json!({
         "mode": "OAUTH1", "name": "OAuth", "sign": { "with": "oauth1" }, "oauth1": flow,
         "fields": [{ "name": "site", "title": "Site" }, { "name": "user", "title": "User", "hidden": true, "pattern": "[0-9]+" }],
@@ -29,13 +27,7 @@ async fn authorized(raw: String) -> (Result<(Url, Values)>, Vec<String>) {
     let client = client();
     let values =
         values(json!({ "site": "n&s", "oauth_token": "old", "oauth_token_secret": "old" }));
-    let flow = Flow {
-        net: &application.net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &values,
-    };
+    let flow = flow(&application.net, &scheme, &client, &values);
     (
         flow.authorize_oauth1("https://us.example/back", "st").await,
         application.seen(),
@@ -51,13 +43,7 @@ async fn exchanged(
     let scheme = scheme_with(about);
     let client = client();
     let values = values(json!({ "site": "n", "oauth_token": "t+1", "oauth_token_secret": "s1" }));
-    let flow = Flow {
-        net: &application.net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &values,
-    };
+    let flow = flow(&application.net, &scheme, &client, &values);
     let callback: Vec<_> = callback
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -104,10 +90,7 @@ async fn oauth1_authorization_needs_confirmed_callback() {
         form(&format!("{TOKEN_PAIR}&oauth_callback_confirmed=false")),
         form("oauth_token=t"),
     ] {
-        assert!(matches!(
-            authorized(answer).await.0,
-            Err(Refusal::Malformed { .. })
-        ));
+        assert_malformed(&authorized(answer).await.0);
     }
     let away = answer("503 Service Unavailable", "text/html", "<h1>Sorry</h1>");
     assert!(matches!(
@@ -143,20 +126,14 @@ async fn oauth1_token_response_fills_account_fields() {
         &back,
     )
     .await;
-    assert!(
-        matches!(other.0, Err(Refusal::Malformed { .. })),
-        "what it says of the user is no number"
-    );
+    assert_malformed(&other.0);
     let unsaid = exchanged(
         json!({}),
         form("oauth_token=acc&oauth_token_secret=sec"),
         &back,
     )
     .await;
-    assert!(
-        matches!(unsaid.0, Err(Refusal::Malformed { .. })),
-        "nobody fills the hidden field"
-    );
+    assert_malformed(&unsaid.0);
 }
 
 #[tokio::test]

@@ -17,13 +17,7 @@ async fn obtained(
     let scheme: AuthScheme = serde_json::from_value(scheme).unwrap();
     let application = Application::answering(&[ok(raw)]).await;
     let account = values(account);
-    let flow = Flow {
-        net: &application.net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &client,
-        values: &account,
-    };
+    let flow = flow(&application.net, &scheme, &client, &account);
     let tokens = flow.obtain(&["extra".to_owned()]).await;
     (tokens, application.seen().pop().unwrap_or_default())
 }
@@ -34,9 +28,7 @@ fn scheme_json(mode: &str, fields: &[(&str, bool)], about: Value) -> Value {
         .map(|(name, secret)| json!({ "name": name, "title": name, "secret": secret }))
         .collect();
     let mut flow = json!({ "token_url": "https://app.example/token" });
-    flow.as_object_mut()
-        .unwrap()
-        .extend(about.as_object().unwrap().clone());
+    flow.as_object_mut().unwrap().extend(values(about));
     json!({
         "mode": mode, "name": "N", "fields": fields, "oauth2": flow,
         "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],
@@ -331,13 +323,7 @@ async fn registration_and_metadata_document_agree() {
     let application = Application::answering(&[registered, ok("{}")]).await;
     let nobody = Client::default();
     let values = Values::new();
-    let flow = Flow {
-        net: &application.net,
-        now_ms: NOW_MS,
-        scheme: &scheme,
-        client: &nobody,
-        values: &values,
-    };
+    let flow = flow(&application.net, &scheme, &nobody, &values);
     let client = flow
         .register("Acme", "https://us.example/back")
         .await
@@ -371,10 +357,7 @@ async fn registration_and_metadata_document_agree() {
             ..code(None)
         })
         .await;
-    assert!(
-        matches!(exchanged, Err(Refusal::Malformed { .. })),
-        "{exchanged:?}"
-    );
+    assert_malformed(&exchanged);
     assert!(
         application.seen()[1].ends_with("&code_verifier=v&client_id=dyn-1"),
         "{}",

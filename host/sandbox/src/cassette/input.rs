@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{Content, Interaction, RequestError};
+use super::{Content, Interaction, RequestError, interaction::redact_headers};
 use crate::{
     Action, File, Inbound,
     contract::v1::webhook::{self, Algorithm},
@@ -206,10 +206,7 @@ impl RecordedAction {
                 [config, &mut request.body]
                     .into_iter()
                     .for_each(|held| held.redact(redactor));
-                request
-                    .headers
-                    .iter_mut()
-                    .for_each(|(_, value)| *value = redactor.redact_text(value));
+                redact_headers(&mut request.headers, redactor);
             }
         }
     }
@@ -217,34 +214,22 @@ impl RecordedAction {
 
 impl InputFile {
     pub(super) fn new(file: &File) -> Self {
-        let File {
-            id,
-            name,
-            media_type,
-            bytes,
-        } = file.clone();
         Self {
-            id,
-            name,
-            media_type,
-            content: bytes.into(),
+            id: file.id.clone(),
+            name: file.name.clone(),
+            media_type: file.media_type.clone(),
+            content: file.bytes.clone().into(),
         }
     }
 
     /// Returns the file as input of a call.
     #[must_use]
     pub fn file(&self) -> File {
-        let Self {
-            id,
-            name,
-            media_type,
-            content,
-        } = self.clone();
         File {
-            id,
-            name,
-            media_type,
-            bytes: content.bytes(),
+            id: self.id.clone(),
+            name: self.name.clone(),
+            media_type: self.media_type.clone(),
+            bytes: self.content.bytes(),
         }
     }
 }

@@ -223,17 +223,11 @@ impl Body {
 
 impl Part {
     fn new(part: &http::Part, files: &Files) -> Self {
-        let http::Part {
-            name,
-            filename,
-            media_type,
-            content,
-        } = part.clone();
         Self {
-            name,
-            filename,
-            media_type,
-            body: Body::new(&content, files),
+            name: part.name.clone(),
+            filename: part.filename.clone(),
+            media_type: part.media_type.clone(),
+            body: Body::new(&part.content, files),
         }
     }
 
@@ -265,17 +259,14 @@ impl Interaction {
                 response: Some(Response::new(response, files)),
                 error: None,
             },
-            Err(http::Error { kind, message }) => {
-                let error = RequestError {
+            Err(http::Error { kind, message }) => Self {
+                request,
+                response: None,
+                error: Some(RequestError {
                     kind: kind.clone(),
                     message: message.clone(),
-                };
-                Self {
-                    request,
-                    response: None,
-                    error: Some(error),
-                }
-            }
+                }),
+            },
         }
     }
 
@@ -315,19 +306,14 @@ impl Interaction {
 
 impl Response {
     fn new(response: &http::Response, files: &Files) -> Self {
-        let http::Response {
-            status,
-            headers,
-            body,
-            blob,
-        } = response;
-        let (body, file) = match blob.as_deref().and_then(|id| files.created_file(id)) {
+        let created = response.blob.as_deref();
+        let (body, file) = match created.and_then(|id| files.created_file(id)) {
             Some(file) => (file.bytes.into(), Some((file.name, file.media_type))),
-            None => (Content::from_bytes(body), None),
+            None => (Content::from_bytes(&response.body), None),
         };
         Self {
-            status: *status,
-            headers: headers.clone(),
+            status: response.status,
+            headers: response.headers.clone(),
             body,
             file,
         }
@@ -364,7 +350,7 @@ impl Response {
     }
 }
 
-fn redact_headers(headers: &mut [(String, String)], redactor: &Redactor) {
+pub(super) fn redact_headers(headers: &mut [(String, String)], redactor: &Redactor) {
     headers
         .iter_mut()
         .for_each(|(_, value)| *value = redactor.redact_text(value));

@@ -30,7 +30,7 @@ pub use result::{CreatedFile, Event, RecordedError, RecordedOutput, RecordedResu
 use session::Recorded;
 pub(crate) use session::{CassetteSession, Nondeterminism};
 
-use crate::{Action, Call, Context, Digest, Outcome};
+use crate::{Action, Call, Digest, Outcome};
 
 /// Format version that this host writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -115,18 +115,14 @@ impl Cassette {
 
     /// Starts the cassette of a call. `action` is the action as the guest gets it.
     pub(crate) fn begin(call: &Call, action: &Action) -> Self {
-        let Context {
-            run_id,
-            user_id,
-            fields,
-        } = call.context.clone();
+        let context = call.context.clone();
         Self {
             cassette: FORMAT_VERSION,
             component: call.component,
             call: RecordedAction::new(action),
-            run_id,
-            user_id,
-            fields,
+            run_id: context.run_id,
+            user_id: context.user_id,
+            fields: context.fields,
             remaining_ms: call.limits.clamped().wall.as_millis() as u64,
             files: call.files.iter().map(InputFile::new).collect(),
             state: call

@@ -261,13 +261,13 @@ mod tests {
         let engine = Engine::new(&engine::config()).unwrap();
         let cache = Cache::open(&folder.path().join("cache"), [7; 32], "0123456789abcdef").unwrap();
         let digest = Digest::compute(EMPTY_COMPONENT);
-        cache
-            .put(
-                &digest,
-                &engine.precompile_component(EMPTY_COMPONENT).unwrap(),
-            )
-            .unwrap();
+        keep(&engine, &cache, &digest);
         (folder, engine, cache, digest)
+    }
+
+    fn keep(engine: &Engine, cache: &Cache, digest: &Digest) {
+        let artifact = engine.precompile_component(EMPTY_COMPONENT).unwrap();
+        cache.put(digest, &artifact).unwrap();
     }
 
     #[test]
@@ -292,31 +292,18 @@ mod tests {
         let (_folder, engine, cache, digest) = kept();
         let path = cache.path(&digest);
         let good = fs::read(&path).unwrap();
-        for at in [
-            0,
-            64,
-            good.len() / 2,
-            good.len() - SEAL_BYTES,
-            good.len() - 1,
-        ] {
+        let seal = good.len() - SEAL_BYTES;
+        let changed = [0, 64, good.len() / 2, seal, good.len() - 1].map(|at| {
             let mut bad = good.clone();
             bad[at] ^= 1;
-            fs::write(&path, &bad).unwrap();
-            assert!(cache.load(&engine, &digest).unwrap().is_none(), "byte {at}");
-            assert!(!path.exists());
-            cache
-                .put(&digest, &good[..good.len() - SEAL_BYTES])
-                .unwrap();
-        }
-        for length in [0, 10, SEAL_BYTES, good.len() - 1] {
-            fs::write(&path, &good[..length]).unwrap();
-            assert!(
-                cache.load(&engine, &digest).unwrap().is_none(),
-                "length {length}"
-            );
-            cache
-                .put(&digest, &good[..good.len() - SEAL_BYTES])
-                .unwrap();
+            bad
+        });
+        let cut = [0, 10, SEAL_BYTES, good.len() - 1].map(|length| good[..length].to_vec());
+        for (number, bad) in changed.iter().chain(&cut).enumerate() {
+            fs::write(&path, bad).unwrap();
+            let loaded = cache.load(&engine, &digest).unwrap();
+            assert!(loaded.is_none() && !path.exists(), "change {number}");
+            cache.put(&digest, &good[..seal]).unwrap();
         }
         assert!(cache.load(&engine, &digest).unwrap().is_some());
     }
@@ -327,12 +314,7 @@ mod tests {
         let other = Digest::compute(b"another");
         fs::rename(cache.path(&digest), cache.path(&other)).unwrap();
         assert!(cache.load(&engine, &other).unwrap().is_none());
-        cache
-            .put(
-                &digest,
-                &engine.precompile_component(EMPTY_COMPONENT).unwrap(),
-            )
-            .unwrap();
+        keep(&engine, &cache, &digest);
         let stranger =
             Cache::open(&folder.path().join("cache"), [8; 32], "0123456789abcdef").unwrap();
         assert!(stranger.load(&engine, &digest).unwrap().is_none());
@@ -344,12 +326,7 @@ mod tests {
         let path = cache.path(&digest);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(cache.load(&engine, &digest).unwrap().is_none());
-        cache
-            .put(
-                &digest,
-                &engine.precompile_component(EMPTY_COMPONENT).unwrap(),
-            )
-            .unwrap();
+        keep(&engine, &cache, &digest);
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(&path, &elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &path).unwrap();

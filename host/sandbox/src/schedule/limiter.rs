@@ -213,13 +213,11 @@ mod tests {
     fn memories_of_one_guest_count_together() {
         let node = NodeMemory::new(u64::MAX);
         let mut limiter = limiter(&node, 4 * PAGE_BYTES as u64);
-        assert!(limiter.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
-        assert!(limiter.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
-        assert!(
-            !limiter
-                .memory_growing(2 * PAGE_BYTES, 3 * PAGE_BYTES, None)
-                .unwrap()
-        );
+        let grown = [(0, 2), (0, 2), (2, 3)].map(|(from, to)| {
+            let grows = limiter.memory_growing(from * PAGE_BYTES, to * PAGE_BYTES, None);
+            grows.unwrap()
+        });
+        assert_eq!(grown, [true, true, false]);
         assert_eq!(limiter.refused(), Some(MemoryRefusal::Guest));
         assert_eq!(limiter.meter.peak_memory(), 4 * PAGE_BYTES as u64);
     }
@@ -267,21 +265,8 @@ mod tests {
     fn tables_are_bounded_one_by_one_and_together() {
         let node = NodeMemory::new(0);
         let mut limiter = limiter(&node, 0);
-        assert!(
-            !limiter
-                .table_growing(0, limits::MAX_TABLE_ELEMENTS + 1, None)
-                .unwrap()
-        );
-        assert!(
-            limiter
-                .table_growing(0, limits::MAX_TABLE_ELEMENTS, None)
-                .unwrap()
-        );
-        assert!(
-            limiter
-                .table_growing(0, limits::MAX_TABLE_ELEMENTS, None)
-                .unwrap()
-        );
-        assert!(!limiter.table_growing(0, 1, None).unwrap());
+        let most = limits::MAX_TABLE_ELEMENTS;
+        let grown = [most + 1, most, most, 1].map(|to| limiter.table_growing(0, to, None).unwrap());
+        assert_eq!(grown, [false, true, true, false]);
     }
 }

@@ -36,13 +36,13 @@ fn signing(scheme: Sign, values: &[(&str, &str)]) -> Signing {
 }
 
 fn at(rfc3339: &str, nonce: &str) -> SignatureStamp {
-    let ms = DateTime::parse_from_rfc3339(rfc3339)
-        .unwrap()
-        .timestamp_millis();
-    SignatureStamp {
-        ms,
-        nonce: nonce.to_owned(),
-    }
+    let date = DateTime::parse_from_rfc3339(rfc3339).unwrap();
+    stamp(date.timestamp_millis(), nonce)
+}
+
+fn stamp(ms: i64, nonce: &str) -> SignatureStamp {
+    let nonce = nonce.to_owned();
+    SignatureStamp { ms, nonce }
 }
 
 fn written(request: &net::Request) -> &str {
@@ -90,10 +90,7 @@ mod oauth1 {
     /// there. The values were checked against another implementation.
     #[test]
     fn a_signature_covers_query_form_and_protocol_parameters() {
-        let moment = SignatureStamp {
-            ms: 137_131_201_000,
-            nonce: "7d8f3e4a".to_owned(),
-        };
+        let moment = stamp(137_131_201_000, "7d8f3e4a");
         let of = |method| signed(method, &mut example(), &[], &moment);
         assert_eq!(
             of(SignatureMethod::HmacSha1),
@@ -124,10 +121,7 @@ mod oauth1 {
 
     #[test]
     fn header_holds_realm_and_protocol_but_no_secret() {
-        let moment = SignatureStamp {
-            ms: 137_131_201_000,
-            nonce: "7d8f3e4a".to_owned(),
-        };
+        let moment = stamp(137_131_201_000, "7d8f3e4a");
         let mut request = example();
         let signature = signed(
             SignatureMethod::HmacSha1,
@@ -155,10 +149,7 @@ mod oauth1 {
 
     #[test]
     fn only_parameters_and_form_bodies_are_signed() {
-        let moment = SignatureStamp {
-            ms: 0,
-            nonce: "n".to_owned(),
-        };
+        let moment = stamp(0, "n");
         let json = ("content-type", "application/json");
         let of = |url: &str, headers: &[(&str, &str)], body: &str| {
             signed(
@@ -182,17 +173,25 @@ mod oauth1 {
 mod aws {
     use super::*;
 
-    fn signed(service: &str, keys: (&str, &str), request: &mut net::Request, time: &str) -> String {
-        let scheme = Sign::AwsSigv4 {
+    const SUITE_KEYS: (&str, &str) = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
+
+    fn scheme(region: &str, service: &str) -> Sign {
+        Sign::AwsSigv4 {
             access_key_id: "{id}".to_owned(),
             secret_access_key: "{key}".to_owned(),
             session_token: Some("{session}".to_owned()),
-            region: "us-east-1".to_owned(),
+            region: region.to_owned(),
             service: service.to_owned(),
-        };
-        signing(scheme, &[("id", keys.0), ("key", keys.1)])
-            .sign(request, &[], &at(time, "n"))
-            .unwrap();
+        }
+    }
+
+    fn signed(service: &str, keys: (&str, &str), request: &mut net::Request, time: &str) -> String {
+        signing(
+            scheme("us-east-1", service),
+            &[("id", keys.0), ("key", keys.1)],
+        )
+        .sign(request, &[], &at(time, "n"))
+        .unwrap();
         written(request)
             .rsplit_once("Signature=")
             .unwrap()
@@ -203,9 +202,8 @@ mod aws {
     /// The values are from the test suite that AWS publishes.
     #[test]
     fn signatures_are_those_of_the_published_suite() {
-        let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
         let of = |mut request: net::Request| {
-            signed("service", keys, &mut request, "2015-08-30T12:36:00Z")
+            signed("service", SUITE_KEYS, &mut request, "2015-08-30T12:36:00Z")
         };
         let get = |url: &str| of(request(Method::GET, url, &[], ""));
         assert_eq!(
@@ -259,14 +257,16 @@ mod aws {
 
     #[test]
     fn sent_request_is_spelled_as_signed() {
-        let keys = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
         let mut plain = request(
             Method::GET,
             "https://a.example//x y/(z)/?q=a+b&m=*&a",
             &[("X-Own", " a  b ")],
             "",
         );
-        let signature = signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z");
+        let sign = |service, request: &mut net::Request| {
+            signed(service, SUITE_KEYS, request, "2026-11-21T00:00:00Z")
+        };
+        let signature = sign("execute-api", &mut plain);
         // The value was checked against another implementation.
         assert_eq!(
             signature,
@@ -281,28 +281,18 @@ mod aws {
             "{}",
             written(&plain)
         );
-        assert_eq!(
-            signed("execute-api", keys, &mut plain, "2026-11-21T00:00:00Z"),
-            signature,
-            "it is signed anew"
-        );
+        assert_eq!(sign("execute-api", &mut plain), signature, "signed anew");
         let mut kept = request(Method::GET, "https://a.example/b//x%2Fy!", &[], "");
-        signed("s3", keys, &mut kept, "2026-11-21T00:00:00Z");
+        sign("s3", &mut kept);
         assert_eq!(kept.url.as_str(), "https://a.example/b//x%2Fy%21");
     }
 
     #[test]
     fn parts_go_unsigned_and_a_session_is_named() {
-        let scheme = Sign::AwsSigv4 {
-            access_key_id: "id".to_owned(),
-            secret_access_key: "key".to_owned(),
-            session_token: Some("{session}".to_owned()),
-            region: "eu-central-1".to_owned(),
-            service: "s3".to_owned(),
-        };
+        let values = [("id", "id"), ("key", "key"), ("session", "s-1")];
         let mut request = request(Method::POST, "https://a.example/", &[], "");
         request.body = Body::Multipart(net::Form::new());
-        let made = signing(scheme, &[("session", "s-1")])
+        let made = signing(scheme("eu-central-1", "s3"), &values)
             .sign(&mut request, &[], &at("2026-11-21T00:00:00Z", "n"))
             .unwrap();
         assert_eq!(request.headers["x-amz-content-sha256"], "UNSIGNED-PAYLOAD");

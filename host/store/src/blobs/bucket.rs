@@ -109,23 +109,11 @@ impl Bucket {
     /// # Errors
     /// [`BucketError::Settings`].
     pub fn new(settings: BucketSettings) -> Result<Bucket, BucketError> {
-        let BucketSettings {
-            bucket,
-            prefix,
-            endpoint,
-            region,
-            access_key_id,
-            secret_access_key,
-            session_token,
-            presigned,
-        } = settings;
-        let place = endpoint
-            .as_deref()
-            .map_or_else(|| region.clone(), str::to_owned);
-        let at = format!("the bucket s3://{bucket}/{prefix} at {place}");
-        let plain = endpoint
-            .as_ref()
-            .is_some_and(|endpoint| endpoint.starts_with("http://"));
+        let prefix = &settings.prefix;
+        let place = settings.endpoint.as_ref().unwrap_or(&settings.region);
+        let at = format!("the bucket s3://{}/{prefix} at {place}", settings.bucket);
+        let endpoint = settings.endpoint.as_deref().unwrap_or_default();
+        let plain = endpoint.starts_with("http://");
         let client = ClientOptions::new()
             .with_connect_timeout(CONNECT_TIMEOUT)
             .with_timeout(REQUEST_TIMEOUT)
@@ -136,20 +124,20 @@ impl Bucket {
             ..RetryConfig::default()
         };
         let mut builder = AmazonS3Builder::new()
-            .with_bucket_name(bucket)
-            .with_region(region)
-            .with_access_key_id(access_key_id)
-            .with_secret_access_key(secret_access_key)
+            .with_bucket_name(settings.bucket)
+            .with_region(settings.region)
+            .with_access_key_id(settings.access_key_id)
+            .with_secret_access_key(settings.secret_access_key)
             .with_checksum_algorithm(Checksum::SHA256)
             .with_client_options(client)
             .with_retry(retry);
-        if let Some(endpoint) = endpoint {
+        if let Some(endpoint) = settings.endpoint {
             builder = builder.with_endpoint(endpoint);
         }
-        if let Some(token) = session_token {
+        if let Some(token) = settings.session_token {
             builder = builder.with_token(token);
         }
-        let prefix = Path::parse(&prefix).map_err(|cause| invalid_settings(&at, cause))?;
+        let prefix = Path::parse(&settings.prefix).map_err(|cause| invalid_settings(&at, cause))?;
         let store = builder
             .build()
             .map_err(|cause| invalid_settings(&at, cause))?;
@@ -157,7 +145,7 @@ impl Bucket {
             store,
             prefix,
             at,
-            presigned,
+            presigned: settings.presigned,
         })
     }
 
@@ -323,20 +311,15 @@ impl Blobs for Bucket {
         if !self.presigned {
             return Ok(None);
         }
-        let SignedUrlTerms {
-            md5,
-            media_type,
-            disposition,
-            ttl,
-        } = terms;
+        let SignedUrlTerms { md5, .. } = terms;
         let path = self.path(key)?;
         let (method, shown, headers) = match operation {
             // A bucket knows neither name nor type of its objects, and a browser must not open one
             // as a page.
             SignedOperation::Get => {
                 let shown = [
-                    ("response-content-type", media_type),
-                    ("response-content-disposition", disposition),
+                    ("response-content-type", terms.media_type),
+                    ("response-content-disposition", terms.disposition),
                 ];
                 (Method::GET, shown.to_vec(), Vec::new())
             }
@@ -345,7 +328,7 @@ impl Blobs for Bucket {
                     BASE64.encode(hex::decode(md5).map_err(|_| Error::Key(md5.to_owned()))?);
                 let bound = [
                     ("content-md5", encoded),
-                    ("content-type", media_type.to_owned()),
+                    ("content-type", terms.media_type.to_owned()),
                     (MD5_HEADER, md5.to_owned()),
                 ];
                 (
@@ -365,10 +348,10 @@ impl Blobs for Bucket {
                         .with_signed_header(HeaderName::from_bytes(name.as_bytes()).ok()?, value),
                 )
             })
-            .ok_or_else(|| Error::Key(media_type.to_owned()))?;
+            .ok_or_else(|| Error::Key(terms.media_type.to_owned()))?;
         let url = self
             .store
-            .signed_url_opts(method, &path, ttl, &options)
+            .signed_url_opts(method, &path, terms.ttl, &options)
             .await
             .map_err(|error| self.to_error(key, &error))?
             .into();

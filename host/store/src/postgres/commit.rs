@@ -13,7 +13,7 @@
 
 use super::{Postgres, RETRY_INTERVAL, RETRY_TIMEOUT, failure, listen, quoted, schema, text};
 use crate::values::Values;
-use crate::{Backend as _, Collection, CommitError, Kind, Record, Row, Scalar, Step, Time, Write};
+use crate::{Backend as _, Collection, CommitError, Kind, Row, Scalar, Step, Time, Write};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::collections::HashSet;
@@ -385,26 +385,15 @@ impl Postgres {
             .get(write.collection, &write.id)
             .await
             .map_err(|error| CommitError::Unavailable(error.to_string()))?;
-        let (expected, otherwise) = match &write.step {
-            Step::Purge { .. } => {
-                return if row.is_none() {
-                    Ok(())
-                } else {
-                    Err(CommitError::Stale)
-                };
-            }
-            Step::Insert { .. } | Step::Restore { .. } => (
-                expected_record(now, write, row.as_ref()),
-                CommitError::Taken {
-                    collection: write.collection.name,
-                    field: "id",
-                },
-            ),
-            _ => (
-                expected_record(now, write, row.as_ref()),
-                CommitError::Stale,
-            ),
+        let otherwise = match &write.step {
+            Step::Purge { .. } if row.is_none() => return Ok(()),
+            Step::Insert { .. } | Step::Restore { .. } => CommitError::Taken {
+                collection: write.collection.name,
+                field: "id",
+            },
+            _ => CommitError::Stale,
         };
+        let expected = expected_record(now, write, row.as_ref());
         match row {
             Some(row) if Some(&row) == expected.as_ref() => Ok(()),
             // The record was changed again, by a writer that may have seen this batch's change.
@@ -424,33 +413,8 @@ impl Postgres {
 
 /// Returns the record as the batch leaves it, as far as the batch decides.
 fn expected_record(now: Time, write: &Write, row: Option<&Row>) -> Option<Row> {
-    let id = write.id.clone();
-    let project = write.project.clone();
     match &write.step {
-        Step::Insert { created_at, body } => Some(Record {
-            id,
-            project,
-            revision: 1,
-            created_at: *created_at,
-            updated_at: now,
-            deleted_at: None,
-            body: body.clone(),
-        }),
-        Step::Restore {
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body,
-        } => Some(Record {
-            id,
-            project,
-            revision: *revision,
-            created_at: *created_at,
-            updated_at: *updated_at,
-            deleted_at: *deleted_at,
-            body: body.clone(),
-        }),
+        Step::Insert { .. } | Step::Restore { .. } => write.clone().into_created(now),
         Step::Update { revision, body } => row.map(|row| Row {
             revision: revision + 1,
             updated_at: now,

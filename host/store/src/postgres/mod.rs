@@ -25,7 +25,7 @@ mod text;
 
 use crate::{
     Backend, Batch, Change, Collection, CommitError, Error, Health, OpenError, Page, Query, Report,
-    Row, Time,
+    Row, Time, shortened,
 };
 use async_trait::async_trait;
 use commit::Statements;
@@ -59,8 +59,6 @@ const VERIFY_BATCH_RECORDS: u64 = 500;
 /// Time for which the clock of the server is followed with the clock of this process before it is
 /// read again.
 const CLOCK_READ_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of broken records that a report names. It only counts the rest.
-const MAX_REPORTED_DAMAGE: usize = 100;
 
 /// A store in one database.
 pub(crate) struct Postgres {
@@ -358,7 +356,6 @@ impl Backend for Postgres {
 
     async fn verify(&self) -> Result<Report, Error> {
         let mut report = Report::default();
-        let mut broken = 0_usize;
         for statements in self.statements.values() {
             let mut after = String::new();
             loop {
@@ -369,24 +366,14 @@ impl Backend for Postgres {
                 after.clone_from(&last.id);
                 report.records += rows.len() as u64;
                 for row in rows {
-                    let Err(error) = serde_json::from_slice::<serde_json::Map<_, _>>(&row.body)
-                    else {
-                        continue;
-                    };
-                    broken += 1;
-                    if broken <= MAX_REPORTED_DAMAGE {
-                        report.damage.push(
-                            Error::unreadable(statements.collection, &row.id, &error).to_string(),
-                        );
+                    if let Err(error) = serde_json::from_slice::<serde_json::Map<_, _>>(&row.body) {
+                        let broken = Error::unreadable(statements.collection, &row.id, &error);
+                        report.damage.push(broken.to_string());
                     }
                 }
             }
         }
-        if broken > MAX_REPORTED_DAMAGE {
-            report
-                .damage
-                .push(format!("and {} more", broken - MAX_REPORTED_DAMAGE));
-        }
+        report.damage = shortened(report.damage);
         Ok(report)
     }
 

@@ -152,11 +152,7 @@ pub(crate) async fn inspect(
         .await
         .map_err(|error| connect_error(&at, &error))?;
     if compared.missing > 0 && !may_create {
-        return Err(refused(
-            &at,
-            "the user may not create tables".to_owned(),
-            CREATE_HINT,
-        ));
+        return Err(refused(&at, "the user may not create tables", CREATE_HINT));
     }
     Ok(DatabaseState {
         is_new: !compared.has_tables,
@@ -182,11 +178,8 @@ async fn connect(url: &str, collections: &[&'static Collection]) -> Result<Conne
     let mut connection = match connecting.await {
         Ok(connected) => connected.map_err(|error| connect_error(&at, &error))?,
         Err(_) => {
-            return Err(unavailable(
-                &at,
-                "it does not answer".to_owned(),
-                "check address, port and firewall",
-            ));
+            let hint = "check address, port and firewall";
+            return Err(unavailable(&at, "it does not answer", hint));
         }
     };
     check(&mut connection, &at).await?;
@@ -198,22 +191,21 @@ async fn connect(url: &str, collections: &[&'static Collection]) -> Result<Conne
 }
 
 /// Returns the error of a database that cannot be used until the operator changes something.
-fn refused(at: &str, reason: String, hint: &str) -> OpenError {
-    OpenError::Database {
-        at: at.to_owned(),
-        reason,
-        hint: hint.to_owned(),
-        temporary: false,
-    }
+fn refused(at: &str, reason: impl Into<String>, hint: &str) -> OpenError {
+    unusable(at, reason, hint, false)
 }
 
 /// Returns the error of a database that a later start may find usable.
-fn unavailable(at: &str, reason: String, hint: &str) -> OpenError {
+fn unavailable(at: &str, reason: impl Into<String>, hint: &str) -> OpenError {
+    unusable(at, reason, hint, true)
+}
+
+fn unusable(at: &str, reason: impl Into<String>, hint: &str, temporary: bool) -> OpenError {
     OpenError::Database {
         at: at.to_owned(),
-        reason,
+        reason: reason.into(),
         hint: hint.to_owned(),
-        temporary: true,
+        temporary,
     }
 }
 
@@ -274,7 +266,7 @@ async fn check(connection: &mut PgConnection, at: &str) -> Result<(), OpenError>
     }
     if fsync == "off" {
         let reason = "the server runs with `fsync = off` and may lose what was acknowledged";
-        return Err(refused(at, reason.to_owned(), "turn `fsync` on"));
+        return Err(refused(at, reason, "turn `fsync` on"));
     }
     if encoding != "UTF8" {
         let reason = format!("the database has the encoding {encoding}");
@@ -283,7 +275,7 @@ async fn check(connection: &mut PgConnection, at: &str) -> Result<(), OpenError>
     if standby {
         // A failover makes a standby the primary server.
         let reason = "the server is a standby and takes no writes";
-        return Err(unavailable(at, reason.to_owned(), "use the primary server"));
+        return Err(unavailable(at, reason, "use the primary server"));
     }
     Ok(())
 }
@@ -318,9 +310,5 @@ fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
             "the server's log may show the reason",
         ),
     };
-    if failure::is_temporary(error) {
-        unavailable(at, reason, hint)
-    } else {
-        refused(at, reason, hint)
-    }
+    unusable(at, reason, hint, failure::is_temporary(error))
 }

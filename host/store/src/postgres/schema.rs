@@ -330,45 +330,30 @@ fn sql_type(kind: Kind) -> &'static str {
 /// Returns the name and statement of every index: one on the age of live records, and one per field
 /// on value and age. The index of a field across projects contains only records with a value.
 fn index_statements(collection: &Collection) -> Vec<(String, String)> {
-    let age = index(
-        collection,
-        "index",
-        format!("{}_by_created_at", collection.name),
-        "(project, created_at, id)",
-    );
-    let fields = collection.fields.iter().map(|field| {
+    let table = collection.name;
+    let age = format!("{table}_by_created_at");
+    let mut indexes = vec![index(collection, "index", age, "(project, created_at, id)")];
+    for field in collection.fields {
         let column = quoted(field.name);
-        match field.kind {
-            _ if field.unique => index(
-                collection,
-                "unique index",
-                unique_name(collection, field),
-                &format!("(project, {column} nulls first)"),
-            ),
-            _ if field.across_projects => {
-                let (name, statement) = index(
-                    collection,
-                    "index",
-                    format!("{}_all_by_{}", collection.name, field.name),
-                    &format!("({column} nulls first, created_at, id)"),
-                );
-                (name, format!("{statement} and {column} is not null"))
-            }
-            Kind::List => index(
-                collection,
-                "index",
-                index_name(collection, field),
-                &format!("using gin ({column} jsonb_path_ops)"),
-            ),
-            _ => index(
-                collection,
-                "index",
-                index_name(collection, field),
-                &format!("(project, {column} nulls first, created_at, id)"),
-            ),
-        }
-    });
-    std::iter::once(age).chain(fields).collect()
+        let by_field = format!("{table}_by_{}", field.name);
+        indexes.push(if field.unique {
+            let on = format!("(project, {column} nulls first)");
+            let name = unique_name(collection, field);
+            index(collection, "unique index", name, &on)
+        } else if field.across_projects {
+            let name = format!("{table}_all_by_{}", field.name);
+            let on = format!("({column} nulls first, created_at, id)");
+            let (name, statement) = index(collection, "index", name, &on);
+            (name, format!("{statement} and {column} is not null"))
+        } else if field.kind == Kind::List {
+            let on = format!("using gin ({column} jsonb_path_ops)");
+            index(collection, "index", by_field, &on)
+        } else {
+            let on = format!("(project, {column} nulls first, created_at, id)");
+            index(collection, "index", by_field, &on)
+        });
+    }
+    indexes
 }
 
 /// Returns the name and statement of one index.
@@ -379,10 +364,6 @@ fn index(collection: &Collection, what: &str, name: String, on: &str) -> (String
         quoted(collection.name)
     );
     (name, statement)
-}
-
-fn index_name(collection: &Collection, field: &Field) -> String {
-    format!("{}_by_{}", collection.name, field.name)
 }
 
 fn unique_name(collection: &Collection, field: &Field) -> String {

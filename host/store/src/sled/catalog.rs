@@ -74,35 +74,16 @@ pub(super) fn bring_up_to_date(
         {
             continue;
         }
+        let name = declaration.name;
+        let [rebuilding, rebuilt] = [None, Some(fields)].map(|fields| Entry { number, fields });
         if let Some(old) = &old {
-            write_entry(
-                db,
-                position,
-                declaration.name,
-                Some(old),
-                &Entry {
-                    number,
-                    fields: None,
-                },
-            )?;
+            write_entry(db, position, name, Some(old), &rebuilding)?;
             if let Err(reason) = rebuild(db, position, collection)? {
                 return Ok(Err(reason));
             }
         }
-        let without_fields = old.map(|old| Entry {
-            fields: None,
-            ..old
-        });
-        write_entry(
-            db,
-            position,
-            declaration.name,
-            without_fields.as_ref(),
-            &Entry {
-                number,
-                fields: Some(fields),
-            },
-        )?;
+        let replaced = old.map(|_| &rebuilding);
+        write_entry(db, position, name, replaced, &rebuilt)?;
     }
     Ok(Ok(Catalog(collections_by_name)))
 }

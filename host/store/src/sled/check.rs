@@ -9,16 +9,13 @@ use super::keys::{DOCUMENT_ID_OFFSET, Key, Prefix, collection_of};
 use super::position::{Position, hash};
 use super::records::{self, CollectionRef};
 use super::{counters, envelope, vacancy};
-use crate::{Error, OPENING_THREAD, Report};
+use crate::{Error, OPENING_THREAD, Report, shortened};
 use ::sled::{Db, IVec};
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
-
-/// Maximum number of broken items that a report names. It only counts the rest.
-const MAX_REPORTED_DAMAGE: usize = 100;
 
 /// Number of records from which the keys of a collection are divided among threads.
 const MIN_DIVIDED_RECORDS: u64 = 1_024;
@@ -218,16 +215,10 @@ pub(super) fn cross_check(
     }
     checker.orphans(catalog)?;
     checker.counters(catalog)?;
-    let Checker { mut damage, .. } = checker;
-    if damage.len() > MAX_REPORTED_DAMAGE {
-        let more = damage.len() - MAX_REPORTED_DAMAGE;
-        damage.truncate(MAX_REPORTED_DAMAGE);
-        damage.push(format!("and {more} more"));
-    }
     Ok(Report {
         records: found.records.iter().sum(),
         blobs: 0,
-        damage,
+        damage: shortened(checker.damage),
     })
 }
 

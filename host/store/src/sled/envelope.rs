@@ -135,17 +135,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn row(body: Vec<u8>, deleted: Option<i64>) -> Row {
-        let created_at = Time(-5);
-        let updated_at = Time(7);
-        let deleted_at = deleted.map(Time);
         Record {
-            id: "x".into(),
-            project: "p".into(),
             revision: 3,
-            created_at,
-            updated_at,
-            deleted_at,
-            body: body.into(),
+            updated_at: Time(7),
+            deleted_at: deleted.map(Time),
+            ..Record::inserted("p", "x", Time(-5), body.into())
         }
     }
 

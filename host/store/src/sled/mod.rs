@@ -42,11 +42,12 @@ use committer::{Committer, Work};
 use disk::Disk;
 pub(crate) use open::inspect;
 use open::{Opened, Paths};
+use parking_lot::RwLock;
 use position::Position;
 use records::CollectionRef;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use write::{Planned, Prepared, Round};
 
@@ -69,8 +70,17 @@ struct State {
     /// Current position of the tree. Locked while the tree is changed.
     position: Mutex<Position>,
     /// Locked for writing while a round is applied to the tree. A reader that holds it for reading
-    /// never sees a part of a round.
+    /// never sees a part of a round. Readers leave no partial changes behind, so the panic of one
+    /// does not affect others.
     round_lock: RwLock<()>,
+}
+
+impl State {
+    /// Locks the position for the commit thread.
+    fn position(&self) -> Result<MutexGuard<'_, Position>, String> {
+        let position = self.position.lock();
+        position.map_err(|_| "a commit has panicked".to_owned())
+    }
 }
 
 /// The open files. The fields are dropped in this order: the folder stays locked until sled has
@@ -150,13 +160,7 @@ impl Sled {
         self.blocking(move |core| {
             let files = core.files()?;
             let collection = core.collection(declaration)?;
-            // Readers leave no partial changes behind, so the panic of one reader does not affect
-            // others.
-            let _round_lock = core
-                .state
-                .round_lock
-                .read()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _round_lock = core.state.round_lock.read();
             read(&files.db, collection)
         })
         .await
@@ -246,11 +250,7 @@ impl Core {
         let read = match first {
             // The pieces of a large body may have been replaced while they were read.
             Err(_) => {
-                let _round_lock = self
-                    .state
-                    .round_lock
-                    .read()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let _round_lock = self.state.round_lock.read();
                 records::read(&files.db, collection, id)
             }
             read => read,
@@ -297,11 +297,7 @@ impl Work for Writer {
     type Batch = Prepared;
 
     fn apply(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, String> {
-        let mut position = self
-            .state
-            .position
-            .lock()
-            .map_err(|_| "a commit has panicked".to_owned())?;
+        let mut position = self.state.position()?;
         let mut round = Round::new(&self.db, &position);
         let results = batches.into_iter().map(|batch| round.add(batch)).collect();
         if let Some(Planned {
@@ -310,11 +306,7 @@ impl Work for Writer {
             position: reached,
         }) = round.finish()
         {
-            let _round_lock = self
-                .state
-                .round_lock
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _round_lock = self.state.round_lock.write();
             // After a failure, a part of the round may be in memory. It is not sealed, so the next
             // start does not see it.
             self.db
@@ -327,12 +319,7 @@ impl Work for Writer {
     }
 
     fn sync(&mut self) -> Result<(), String> {
-        let position = self
-            .state
-            .position
-            .lock()
-            .map_err(|_| "a commit has panicked".to_owned())?
-            .clone();
+        let position = self.state.position()?.clone();
         self.disk
             .sync(&position)
             .map_err(|error| format!("cannot sync the database: {error}"))
@@ -343,11 +330,7 @@ impl Work for Writer {
         if vacated.is_empty() {
             return Ok(());
         }
-        let _unverified = self
-            .state
-            .position
-            .lock()
-            .map_err(|_| "a commit has panicked".to_owned())?;
+        let _unverified = self.state.position()?;
         vacancy::release(&self.db, &vacated)
             .map_err(|error| format!("cannot write the database: {error}"))
     }

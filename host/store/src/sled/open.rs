@@ -108,10 +108,10 @@ fn reopen_from_log(
     paths: &Paths,
     head: &HeadContent,
     length: u64,
-    first: AttemptError,
+    first: OpenError,
 ) -> Result<(Db, Position), OpenError> {
-    let AttemptError::Damaged { .. } = first else {
-        return Err(first.into());
+    let OpenError::Damaged { .. } = first else {
+        return Err(first);
     };
     tracing::warn!(
         ?first,
@@ -120,8 +120,8 @@ fn reopen_from_log(
     set_aside(paths).map_err(|error| io_error(&paths.sled, error))?;
     open_with_timeout(paths, head, length).map_err(|second| match second {
         // The first attempt has never returned and still holds the files.
-        AttemptError::Locked { .. } => first.into(),
-        second => second.into(),
+        OpenError::Locked { .. } => first,
+        second => second,
     })
 }
 
@@ -171,88 +171,50 @@ fn set_aside(paths: &Paths) -> io::Result<()> {
     File::open(&paths.sled)?.sync_all()
 }
 
-/// Reason why an attempt failed.
-#[derive(Debug)]
-enum AttemptError {
-    Damaged { file: PathBuf, reason: String },
-    Locked { root: PathBuf },
-    Io { at: PathBuf, error: io::Error },
-}
-
-impl AttemptError {
-    fn damaged(file: &Path, reason: impl Into<String>) -> AttemptError {
-        AttemptError::Damaged {
-            file: file.to_owned(),
-            reason: reason.into(),
-        }
-    }
-}
-
-impl From<AttemptError> for OpenError {
-    fn from(failed: AttemptError) -> OpenError {
-        match failed {
-            AttemptError::Damaged { file, reason } => damaged(&file, &reason),
-            AttemptError::Locked { root } => OpenError::Locked { at: root },
-            AttemptError::Io { at, error } => io_error(&at, error),
-        }
-    }
-}
-
 /// Attempts to open the store on a thread that may panic or hang.
 fn open_with_timeout(
     paths: &Paths,
     head: &HeadContent,
     length: u64,
-) -> Result<(Db, Position), AttemptError> {
+) -> Result<(Db, Position), OpenError> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let owned = paths.clone();
     let known_head = head.clone();
     let thread = std::thread::Builder::new().name(OPENING_THREAD.to_owned());
     let started = thread.spawn(move || {
         let caught = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known_head)));
-        let result = caught.unwrap_or_else(|_| {
-            Err(AttemptError::Damaged {
-                file: owned.db.clone(),
-                reason: "reading it has panicked".to_owned(),
-            })
-        });
+        let result = caught.unwrap_or_else(|_| Err(damaged(&owned.db, "reading it has panicked")));
         // The caller may have timed out.
         let _ = sender.send(result);
     });
-    started.map_err(|error| AttemptError::Io {
-        at: paths.root.clone(),
-        error,
-    })?;
+    started.map_err(|error| io_error(&paths.root, error))?;
     let timeout = MIN_OPEN_TIMEOUT + Duration::from_secs(length / BYTES_PER_SECOND);
     receiver.recv_timeout(timeout).unwrap_or_else(|_| {
-        Err(AttemptError::Damaged {
-            file: paths.db.clone(),
-            reason: format!("it did not open in {} s", timeout.as_secs()),
-        })
+        let reason = format!("it did not open in {} s", timeout.as_secs());
+        Err(damaged(&paths.db, &reason))
     })
 }
 
-fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), AttemptError> {
+fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), OpenError> {
     let db = open_sled(paths)?;
     let position = match db
         .get(Key::meta().bytes())
         .map_err(|error| sled_error(paths, error))?
     {
-        Some(value) => Position::decode(&value)
-            .ok_or_else(|| AttemptError::damaged(&paths.db, "its position is damaged"))?,
-        None if db.is_empty() && *head == HeadContent::Missing => create(paths, &db)?,
-        None => {
-            return Err(AttemptError::damaged(&paths.db, "it has no store id"));
+        Some(value) => {
+            Position::decode(&value).ok_or_else(|| damaged(&paths.db, "its position is damaged"))?
         }
+        None if db.is_empty() && *head == HeadContent::Missing => create(paths, &db)?,
+        None => return Err(damaged(&paths.db, "it has no store id")),
     };
     match head {
         HeadContent::Missing | HeadContent::Damaged | HeadContent::Newer
             if position.sequence > 0 || position.keys > 0 =>
         {
-            return Err(AttemptError::damaged(&paths.head, "it is missing"));
+            return Err(damaged(&paths.head, "it is missing"));
         }
         HeadContent::Position(head) => {
-            compare(&position, head).map_err(|reason| AttemptError::damaged(&paths.db, reason))?
+            compare(&position, head).map_err(|reason| damaged(&paths.db, &reason))?
         }
         HeadContent::Missing | HeadContent::Damaged | HeadContent::Newer => {}
     }
@@ -262,15 +224,14 @@ fn attempt(paths: &Paths, head: &HeadContent) -> Result<(Db, Position), AttemptE
         marks,
     } = check::walk(&db, &position).map_err(|error| sled_error(paths, error))?;
     if let Some(first) = damage.first() {
-        return Err(AttemptError::damaged(&paths.db, first));
+        return Err(damaged(&paths.db, first));
     }
     if found != position {
         let records = found.records.iter().sum::<u64>();
         let expected = position.records.iter().sum::<u64>();
-        return Err(AttemptError::damaged(
-            &paths.db,
-            format!("of {expected} records {records} were found, or some have older values"),
-        ));
+        let reason =
+            format!("of {expected} records {records} were found, or some have older values");
+        return Err(damaged(&paths.db, &reason));
     }
     for mark in marks {
         db.remove(mark).map_err(|error| sled_error(paths, error))?;
@@ -295,7 +256,7 @@ fn compare(position: &Position, head: &Position) -> Result<(), String> {
     Ok(())
 }
 
-fn open_sled(paths: &Paths) -> Result<Db, AttemptError> {
+fn open_sled(paths: &Paths) -> Result<Db, OpenError> {
     let config = ::sled::Config::new()
         .path(&paths.sled)
         .cache_capacity(CACHE_BYTES)
@@ -312,35 +273,27 @@ fn open_sled(paths: &Paths) -> Result<Db, AttemptError> {
             result => return result.map_err(|error| sled_error(paths, error)),
         }
     }
-    Err(AttemptError::Locked {
-        root: paths.root.clone(),
+    Err(OpenError::Locked {
+        at: paths.root.clone(),
     })
 }
 
 /// Creates a new store. `HEAD` is written later, so a start interrupted between the two leaves an
 /// empty store.
-fn create(paths: &Paths, db: &Db) -> Result<Position, AttemptError> {
+fn create(paths: &Paths, db: &Db) -> Result<Position, OpenError> {
     let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(|error| AttemptError::Io {
-        at: paths.root.clone(),
-        error: io::Error::other(error.to_string()),
-    })?;
+    getrandom::fill(&mut id)
+        .map_err(|error| io_error(&paths.root, io::Error::other(error.to_string())))?;
     let position = Position::empty(id);
     db.insert(Key::meta().bytes(), position.encode())
         .map_err(|error| sled_error(paths, error))?;
     Ok(position)
 }
 
-fn sled_error(paths: &Paths, error: ::sled::Error) -> AttemptError {
+fn sled_error(paths: &Paths, error: ::sled::Error) -> OpenError {
     match error {
-        ::sled::Error::Io(error) if is_environmental(&error) => AttemptError::Io {
-            at: paths.sled.clone(),
-            error,
-        },
-        error => AttemptError::Damaged {
-            file: paths.db.clone(),
-            reason: error.to_string(),
-        },
+        ::sled::Error::Io(error) if is_environmental(&error) => io_error(&paths.sled, error),
+        error => damaged(&paths.db, &error.to_string()),
     }
 }
 
@@ -356,20 +309,23 @@ fn is_environmental(error: &io::Error) -> bool {
 pub(super) fn damaged(file: &Path, reason: &str) -> OpenError {
     let repair = "nothing was started: move the data folder away and restore a backup with `toolhost import FILE`, or \
                   start with an empty folder";
-    OpenError::Damaged {
-        file: file.to_owned(),
-        reason: reason.to_owned(),
-        repair: repair.to_owned(),
-    }
+    unusable(file, reason, repair)
 }
 
 fn newer(head: &Path) -> OpenError {
     let repair = "nothing was changed: start that version again, or restore a backup of this version with \
                   `toolhost import FILE`";
-    let reason = "a newer version of this program has written the store".to_owned();
+    unusable(
+        head,
+        "a newer version of this program has written the store",
+        repair,
+    )
+}
+
+fn unusable(file: &Path, reason: &str, repair: &str) -> OpenError {
     OpenError::Damaged {
-        file: head.to_owned(),
-        reason,
+        file: file.to_owned(),
+        reason: reason.to_owned(),
         repair: repair.to_owned(),
     }
 }

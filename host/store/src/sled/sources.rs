@@ -167,25 +167,17 @@ fn with_age(mut found: Vec<Source>) -> Vec<Source> {
 }
 
 fn declared(place: usize, kind: Kind, test: &Predicate) -> Option<Source> {
+    let one_of = |values| Source::Values {
+        place,
+        values,
+        age: Bounds::NONE,
+    };
+    let within = |bounds| Source::Span { place, bounds };
     Some(match test {
-        Predicate::Equals(value) => Source::Values {
-            place,
-            values: vec![value.clone()],
-            age: Bounds::NONE,
-        },
-        Predicate::AnyOf(values) => Source::Values {
-            place,
-            values: values.clone(),
-            age: Bounds::NONE,
-        },
-        Predicate::AtLeast(low) => Source::Span {
-            place,
-            bounds: Bounds::from(*low),
-        },
-        Predicate::Below(high) => Source::Span {
-            place,
-            bounds: Bounds::below(*high),
-        },
+        Predicate::Equals(value) => one_of(vec![value.clone()]),
+        Predicate::AnyOf(values) => one_of(values.clone()),
+        Predicate::AtLeast(low) => within(Bounds::from(*low)),
+        Predicate::Below(high) => within(Bounds::below(*high)),
         // Every element of a list has its own key. One key does not show which elements the list
         // lacks.
         Predicate::Not(_) if kind == Kind::List => return None,
@@ -443,19 +435,16 @@ mod tests {
         ],
     };
 
+    const THINGS: CollectionRef = CollectionRef {
+        number: 0,
+        declaration: &THINGS_COLLECTION,
+    };
+
     #[test]
     fn bounds_merge_for_numbers_but_not_lists() {
-        let collection = CollectionRef {
-            number: 0,
-            declaration: &THINGS_COLLECTION,
-        };
-        let (one, rest) = sources(
-            collection,
-            &Query::for_project("p")
-                .at_least("rank", 2)
-                .below("rank", 9)
-                .at_least("rank", 4),
-        );
+        let all = Query::for_project("p");
+        let ranks = all.clone().at_least("rank", 2).below("rank", 9);
+        let (one, rest) = sources(THINGS, &ranks.at_least("rank", 4));
         assert!(
             matches!(
                 one[..],
@@ -468,26 +457,14 @@ mod tests {
                 }]
             ) && !rest
         );
-        let (two, _) = sources(
-            collection,
-            &Query::for_project("p").at_least("tags", 2).below("tags", 9),
-        );
+        let (two, _) = sources(THINGS, &all.at_least("tags", 2).below("tags", 9));
         assert_eq!(two.len(), 2);
     }
 
     #[test]
     fn age_bounds_narrow_a_value_range() {
-        let collection = CollectionRef {
-            number: 0,
-            declaration: &THINGS_COLLECTION,
-        };
-        let (one, _) = sources(
-            collection,
-            &Query::for_project("p")
-                .at_least("created_at", 5)
-                .is("rank", 1)
-                .below("created_at", 7),
-        );
+        let recent = Query::for_project("p").at_least("created_at", 5);
+        let (one, _) = sources(THINGS, &recent.is("rank", 1).below("created_at", 7));
         assert!(matches!(
             one[..],
             [Source::Values {

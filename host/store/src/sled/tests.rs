@@ -34,16 +34,34 @@ fn batch(id: &str, name: &str) -> Batch {
 async fn opened(folder: &tempfile::TempDir) -> Sled {
     let sled = Sled::open(folder.path(), &[&NOTES_COLLECTION]).unwrap();
     sled.commit(batch("small", "s")).await.unwrap();
-    sled.commit(Batch::at(Time(1)).insert(
-        "p",
-        "large",
-        &Large {
-            rest: "x".repeat(20_000),
-        },
-    ))
-    .await
-    .unwrap();
+    let rest = "x".repeat(20_000);
+    let large = Batch::at(Time(1)).insert("p", "large", &Large { rest });
+    sled.commit(large).await.unwrap();
     sled
+}
+
+fn tree(sled: &Sled) -> ::sled::Db {
+    sled.0.files().unwrap().db.clone()
+}
+
+/// Closes the store and opens it with these collections.
+async fn reopened(
+    sled: Sled,
+    folder: &tempfile::TempDir,
+    collections: &[&'static Collection],
+) -> Result<Sled, OpenError> {
+    sled.close().await;
+    drop(sled);
+    Sled::open(folder.path(), collections)
+}
+
+async fn assert_damaged(sled: Sled, folder: &tempfile::TempDir) {
+    let opened = reopened(sled, folder, &[&NOTES_COLLECTION]).await;
+    assert!(matches!(opened, Err(OpenError::Damaged { .. })));
+}
+
+async fn damage(sled: &Sled) -> Vec<String> {
+    sled.verify().await.unwrap().damage
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,11 +74,11 @@ impl Document for Large {
 }
 
 fn flip(sled: &Sled, key: &Key) {
-    let files = sled.0.files().unwrap();
-    let mut value = files.db.get(key.bytes()).unwrap().unwrap().to_vec();
+    let db = tree(sled);
+    let mut value = db.get(key.bytes()).unwrap().unwrap().to_vec();
     let middle = value.len() / 2;
     value[middle] ^= 4;
-    files.db.insert(key.bytes(), value).unwrap();
+    db.insert(key.bytes(), value).unwrap();
 }
 
 #[tokio::test]
@@ -71,7 +89,7 @@ async fn flipped_bit_fails_reads_and_verify() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let sled = opened(&folder).await;
-        assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
+        assert_eq!(damage(&sled).await, Vec::<String>::new());
         flip(&sled, &key);
         assert!(matches!(
             sled.get(&NOTES_COLLECTION, id).await,
@@ -81,20 +99,9 @@ async fn flipped_bit_fails_reads_and_verify() {
             sled.find(&NOTES_COLLECTION, &Query::for_project("p")).await,
             Err(Error::Damaged { .. })
         ));
-        assert!(
-            sled.verify()
-                .await
-                .unwrap()
-                .damage
-                .iter()
-                .any(|line| line.contains(id))
-        );
-        sled.close().await;
-        drop(sled);
-        assert!(matches!(
-            Sled::open(folder.path(), &[&NOTES_COLLECTION]),
-            Err(OpenError::Damaged { .. })
-        ));
+        let lines = damage(&sled).await;
+        assert!(lines.iter().any(|line| line.contains(id)));
+        assert_damaged(sled, &folder).await;
     }
 }
 
@@ -111,25 +118,20 @@ async fn missing_and_stray_keys_are_detected() {
     for start in gone.iter().map(Some).chain([None]) {
         let folder = tempfile::tempdir().unwrap();
         let sled = opened(&folder).await;
-        let files = sled.0.files().unwrap();
+        let db = tree(&sled);
         match start {
             Some(start) => {
-                let (key, _) = files.db.scan_prefix(start.bytes()).next().unwrap().unwrap();
-                files.db.remove(key).unwrap();
+                let (key, _) = db.scan_prefix(start.bytes()).next().unwrap().unwrap();
+                db.remove(key).unwrap();
             }
             None => {
                 let stray = Key::age(0, State::Live, "p").suffix(Time(5), "stray");
-                files.db.insert(stray.bytes(), &[]).unwrap();
+                db.insert(stray.bytes(), &[]).unwrap();
             }
         }
-        drop(files);
-        assert!(sled.verify().await.unwrap().damage.len() > 1);
-        sled.close().await;
-        drop(sled);
-        assert!(matches!(
-            Sled::open(folder.path(), &[&NOTES_COLLECTION]),
-            Err(OpenError::Damaged { .. })
-        ));
+        drop(db);
+        assert!(damage(&sled).await.len() > 1);
+        assert_damaged(sled, &folder).await;
     }
 }
 
@@ -139,20 +141,14 @@ async fn leftover_marks_are_removed_at_start() {
     let sled = opened(&folder).await;
     let marks = [Key::document(0, "gone"), Key::piece(0, "gone", 1, 0)];
     for mark in &marks {
-        sled.0
-            .files()
-            .unwrap()
-            .db
-            .insert(mark.bytes(), &[])
-            .unwrap();
+        tree(&sled).insert(mark.bytes(), &[]).unwrap();
     }
     assert_eq!(sled.get(&NOTES_COLLECTION, "gone").await.unwrap(), None);
-    sled.close().await;
-    drop(sled);
-    let sled = Sled::open(folder.path(), &[&NOTES_COLLECTION]).unwrap();
-    assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
+    let opened = reopened(sled, &folder, &[&NOTES_COLLECTION]).await;
+    let sled = opened.unwrap();
+    assert_eq!(damage(&sled).await, Vec::<String>::new());
     for mark in &marks {
-        assert_eq!(sled.0.files().unwrap().db.get(mark.bytes()).unwrap(), None);
+        assert_eq!(tree(&sled).get(mark.bytes()).unwrap(), None);
     }
 }
 
@@ -161,14 +157,7 @@ async fn reverted_record_is_detected_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let sled = opened(&folder).await;
     let key = Key::document(0, "small");
-    let before = sled
-        .0
-        .files()
-        .unwrap()
-        .db
-        .get(key.bytes())
-        .unwrap()
-        .unwrap();
+    let before = tree(&sled).get(key.bytes()).unwrap().unwrap();
     let row = sled.get(&NOTES_COLLECTION, "small").await.unwrap().unwrap();
     let record: Record<Note> = row.map(|_| Note {
         name: "s".to_owned(),
@@ -176,18 +165,8 @@ async fn reverted_record_is_detected_at_start() {
     sled.commit(Batch::at(Time(2)).update(&record))
         .await
         .unwrap();
-    sled.0
-        .files()
-        .unwrap()
-        .db
-        .insert(key.bytes(), before)
-        .unwrap();
-    sled.close().await;
-    drop(sled);
-    assert!(matches!(
-        Sled::open(folder.path(), &[&NOTES_COLLECTION]),
-        Err(OpenError::Damaged { .. })
-    ));
+    tree(&sled).insert(key.bytes(), before).unwrap();
+    assert_damaged(sled, &folder).await;
 }
 
 static RENAMED_COLLECTION: Collection = Collection {
@@ -219,10 +198,9 @@ async fn changed_declaration_rebuilds_indexes() {
             .await
             .unwrap();
     }
-    sled.close().await;
-    drop(sled);
-    let sled = Sled::open(folder.path(), &[&OTHER_COLLECTION, &RENAMED_COLLECTION]).unwrap();
-    assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
+    let opened = reopened(sled, &folder, &[&OTHER_COLLECTION, &RENAMED_COLLECTION]).await;
+    let sled = opened.unwrap();
+    assert_eq!(damage(&sled).await, Vec::<String>::new());
     let query = Query::for_project("p")
         .order_by("name")
         .descending()
@@ -230,11 +208,8 @@ async fn changed_declaration_rebuilds_indexes() {
     let page = sled.find(&RENAMED_COLLECTION, &query).await.unwrap();
     assert_eq!((page.total, &*page.rows[0].id), (300, "n99"));
     sled.commit(batch("twice", "99")).await.unwrap();
-    sled.close().await;
-    drop(sled);
-    let error = Sled::open(folder.path(), &[&NOTES_COLLECTION])
-        .err()
-        .unwrap();
+    let opened = reopened(sled, &folder, &[&NOTES_COLLECTION]).await;
+    let error = opened.err().unwrap();
     assert!(
         error
             .to_string()
@@ -360,7 +335,7 @@ async fn page_reads_only_its_own_records() {
         .flat_map(|(_, page)| &page.rows)
         .map(|row| row.id.clone())
         .collect();
-    let db = &sled.0.files().unwrap().db;
+    let db = tree(&sled);
     for id in (0..RECORD_COUNT)
         .map(|n| format!("r{n}"))
         .filter(|id| !named.contains(id))

@@ -197,17 +197,10 @@ impl Planner<'_> {
     /// Returns the record after the step, or `None` if it is erased. Fails if the step's
     /// precondition does not hold.
     fn outcome(&self, write: Write, old: Option<&Stored>) -> Result<Option<Row>, CommitError> {
-        let Write {
-            collection,
-            project,
-            id,
-            step,
-            ..
-        } = write;
         let now = self.now;
         let old = old.map(|old| &old.row);
         let read = |revision: i64| match old {
-            Some(row) if row.project == project && row.revision == revision => Ok(row),
+            Some(row) if row.project == write.project && row.revision == revision => Ok(row),
             _ => Err(CommitError::Stale),
         };
         let live = |revision: i64| {
@@ -218,39 +211,16 @@ impl Planner<'_> {
             updated_at: now,
             ..row.clone()
         };
-        Ok(match step {
+        Ok(match write.step {
             Step::Insert { .. } | Step::Restore { .. } if old.is_some() => {
                 return Err(CommitError::Taken {
-                    collection: collection.name,
+                    collection: write.collection.name,
                     field: "id",
                 });
             }
-            Step::Insert { created_at, body } => Some(Record {
-                id,
-                project,
-                revision: 1,
-                created_at,
-                updated_at: now,
-                deleted_at: None,
-                body,
-            }),
-            Step::Restore {
-                revision,
-                created_at,
-                updated_at,
-                deleted_at,
-                body,
-            } => Some(Record {
-                id,
-                project,
-                revision,
-                created_at,
-                updated_at,
-                deleted_at,
-                body,
-            }),
-            Step::Update { revision, body } => Some(Record {
-                body,
+            Step::Insert { .. } | Step::Restore { .. } => write.into_created(now),
+            Step::Update { revision, ref body } => Some(Record {
+                body: body.clone(),
                 ..next(live(revision)?)
             }),
             Step::Remove { revision } => Some(Record {

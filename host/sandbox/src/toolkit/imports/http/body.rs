@@ -143,13 +143,14 @@ mod tests {
     async fn secret_in_a_wrongly_declared_charset_is_removed() {
         let body = format!("a={SECRET_TEXT};");
         let clean = "a=[redacted];";
-        for charset in [
+        let charsets = [
             "utf-16le",
             "utf-16be",
             "windows-1251",
             "koi8-r",
             "shift_jis",
-        ] {
+        ];
+        for charset in charsets {
             let media_type = format!("text/plain; charset={charset}");
             let expected = text::decode(&media_type, clean.as_bytes());
             let converted = convert(&media_type, body.as_bytes()).await.unwrap();
@@ -173,12 +174,8 @@ mod tests {
             .collect();
         for body in [little, big, wide] {
             let converted = convert("application/octet-stream", &body).await;
-            assert_eq!(
-                converted,
-                Err(WIDE_SECRET_WITHHELD),
-                "{}",
-                body.escape_ascii()
-            );
+            let body = body.escape_ascii();
+            assert_eq!(converted, Err(WIDE_SECRET_WITHHELD), "{body}");
         }
         let binary = &b"\x00\x01canary\x00-\x00\xff"[..];
         let converted = convert("application/octet-stream", binary).await;

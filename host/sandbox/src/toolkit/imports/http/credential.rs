@@ -177,63 +177,45 @@ mod tests {
         (url.into(), headers)
     }
 
-    fn text(text: &str) -> String {
-        text.to_owned()
+    fn header(name: &str, value: &str) -> Placement {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        Placement::Header { name, value }
+    }
+
+    fn basic(username: &str, password: &str) -> Placement {
+        let (username, password) = (username.to_owned(), password.to_owned());
+        Placement::Basic { username, password }
+    }
+
+    fn query(name: &str, value: &str) -> Placement {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        Placement::Query { name, value }
+    }
+
+    fn path(marker: &str, value: &str) -> Placement {
+        let (marker, value) = (marker.to_owned(), value.to_owned());
+        Placement::Path { marker, value }
     }
 
     #[test]
     fn a_credential_goes_where_its_scheme_says() {
-        let (_, headers) = placed(
-            Placement::Header {
-                name: text("X-Key"),
-                value: text("k 1"),
-            },
-            "https://a.example/",
-        );
+        let (_, headers) = placed(header("X-Key", "k 1"), "https://a.example/");
         assert_eq!(headers["x-key"], "k 1");
         assert!(headers["x-key"].is_sensitive());
-        let basic = Placement::Basic {
-            username: text("u"),
-            password: text("p"),
-        };
-        assert_eq!(
-            placed(basic, "https://a.example/").1["authorization"],
-            "Basic dTpw"
-        );
-        let query = Placement::Query {
-            name: text("key"),
-            value: text("a&b=c"),
-        };
-        assert_eq!(
-            placed(query, "https://a.example/x?y=1").0,
-            "https://a.example/x?y=1&key=a%26b%3Dc"
-        );
-        let path = Placement::Path {
-            marker: text("~credential~"),
-            value: text("12:ab/../c?d#e"),
-        };
-        let (url, _) = placed(
-            path,
-            "https://a.example/bot~credential~/send?x=~credential~",
-        );
-        assert_eq!(
-            url,
-            "https://a.example/bot12:ab%2F..%2Fc%3Fd%23e/send?x=~credential~"
-        );
+        let (_, headers) = placed(basic("u", "p"), "https://a.example/");
+        assert_eq!(headers["authorization"], "Basic dTpw");
+        let (url, _) = placed(query("key", "a&b=c"), "https://a.example/x?y=1");
+        assert_eq!(url, "https://a.example/x?y=1&key=a%26b%3Dc");
+        let template = "https://a.example/bot~credential~/send?x=~credential~";
+        let (url, _) = placed(path("~credential~", "12:ab/../c?d#e"), template);
+        let expected = "https://a.example/bot12:ab%2F..%2Fc%3Fd%23e/send?x=~credential~";
+        assert_eq!(url, expected);
     }
 
     #[test]
     fn value_sent_in_url_is_redacted_in_base64() {
-        let value = text("sk\"+/0123456789%");
-        let query = Placement::Query {
-            name: text("key"),
-            value: value.clone(),
-        };
-        let path = Placement::Path {
-            marker: text("~c~"),
-            value,
-        };
-        for placement in [query, path] {
+        let value = "sk\"+/0123456789%";
+        for placement in [query("key", value), path("~c~", value)] {
             let (url, _) = placed(placement.clone(), "https://a.example/~c~");
             let found = secrets(&credential(placement));
             let sent = url.rsplit(['/', '=']).next().unwrap();
@@ -250,18 +232,9 @@ mod tests {
         let mut url = Url::parse("https://a.example/~c~").unwrap();
         let mut headers = HeaderMap::new();
         for placement in [
-            Placement::Header {
-                name: text("x"),
-                value: text("secret\r\nhost: evil"),
-            },
-            Placement::Header {
-                name: text("x"),
-                value: text("secret\u{85}"),
-            },
-            Placement::Path {
-                marker: text("~c~"),
-                value: text(".."),
-            },
+            header("x", "secret\r\nhost: evil"),
+            header("x", "secret\u{85}"),
+            path("~c~", ".."),
         ] {
             let error = apply(&credential(placement), &mut url, &mut headers).unwrap_err();
             assert_eq!(error.kind, "credential");
@@ -271,24 +244,15 @@ mod tests {
 
     #[test]
     fn placed_values_count_as_secrets() {
-        let header = credential(Placement::Header {
-            name: text("a"),
-            value: text("Bearer abcdefghij"),
-        });
+        let header = credential(header("a", "Bearer abcdefghij"));
         assert!(secrets(&header).contains(&Secret::from("abcdefghij")));
-        let basic = credential(Placement::Basic {
-            username: text("user"),
-            password: text("password"),
-        });
+        let basic = credential(basic("user", "password"));
         assert!(secrets(&basic).contains(&Secret::from("dXNlcjpwYXNzd29yZA==")));
     }
 
     #[test]
     fn guest_cannot_fill_the_credentials_parameter() {
-        let query = credential(Placement::Query {
-            name: text("api_key"),
-            value: text("k"),
-        });
+        let query = credential(query("api_key", "k"));
         for (url, fine) in [
             ("https://a.example/?API_KEY=x", false),
             ("https://a.example/?api%5Fkey=x", false),
