@@ -48,9 +48,9 @@ async fn every_route_accepts_both_prefixes() {
         .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
         let right = clients.right(operation);
-        let newer = right.clone().with_newer_prefix();
+        let newest = right.clone().with_newer_prefix();
         let older = operation.send(right, operation.body(false)).await;
-        let newer = operation.send(&newer, operation.body(false)).await;
+        let newer = operation.send(&newest, operation.body(false)).await;
         let named = format!("{} {}", operation.method, operation.path);
         assert_eq!(older.status, newer.status, "{named}");
         assert!(
