@@ -1,9 +1,10 @@
 //! A damaged data directory: the server starts with all records, or names the broken file and does
 //! not start.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use futures::{StreamExt, stream};
+pub(crate) use harness::hunt::files_below;
 use harness::{
     Dice, Guest, Host, guest,
     host::{Setup, size},
@@ -107,24 +108,6 @@ async fn dump(host: &Host) -> Vec<String> {
             return all;
         }
     }
-}
-
-/// Returns all files in a folder and the folders below it.
-pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                files_below(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect();
-    files.sort();
-    files
 }
 
 /// Damages one file of the folder and returns a description of the damage.
