@@ -173,7 +173,7 @@ fn cases(slug: &str, tool: &str, config: String) -> Vec<Case> {
 }
 
 /// Returns the start of a response that may be long.
-fn start(answer: &Answer) -> &str {
+pub(crate) fn start(answer: &Answer) -> &str {
     &answer.text[..answer.text.len().min(500)]
 }
 
