@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     budget::{assert_refused, start},
+    cancellation::asked,
     files::uploaded,
     given,
 };
@@ -184,12 +185,6 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
         let begun = host.ticks();
         wait_until("the guest computes", async || host.ticks() > begun + 30).await;
     };
-    let asked = async || {
-        wait_until("the provider is asked", async || {
-            !Host::application().seen(&tag).is_empty()
-        })
-        .await;
-    };
     tokio::select! {
         ended = attacker.execute(&spin, json!({})) => panic!("it goes on for a minute: {ended:#?}"),
         () = burns() => {}
@@ -197,7 +192,7 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
     neighbor.execute(&echo, json!({ "after": 1 })).await.data();
     tokio::select! {
         ended = attacker.execute(&fetch, waits) => panic!("the provider never answers: {ended:#?}"),
-        () = asked() => {}
+        () = asked(&tag) => {}
     }
     neighbor.execute(&echo, json!({ "after": 2 })).await.data();
     wait_until("the provider's connection is closed", async || {
@@ -332,10 +327,7 @@ async fn files_of_calls_count_toward_shared_run_memory() {
     let tag = unique(8);
     let holding = run(format!("hang/{tag}"));
     let attack = async {
-        wait_until("the call has its file", async || {
-            !Host::application().seen(&tag).is_empty()
-        })
-        .await;
+        asked(&tag).await;
         let further = (0..16).map(|_| run(format!("echo/{}", unique(8))));
         peak_of(&host, join_all(further)).await
     };
