@@ -807,9 +807,9 @@ async fn refused_versions(host: &Host, seen: &mut ReceivedRequest, slug: &str) -
     ];
     let (org, unsigned) = (host.as_org(), [("x-toolkit-signature", "not base64")]);
     for (version, component, headers, status) in [
-        ("20260101_00", &other, &[][..], 409),
-        ("20260101_00", &other, &unsigned, 403),
-        ("20260101_01", &breaking, &[], 422),
+        ("20260101_00", &other, &unsigned[..0], 409),
+        ("20260101_00", &other, &unsigned[..], 403),
+        ("20260101_01", &breaking, &unsigned[..0], 422),
     ] {
         let version = [("slug", slug), ("version", version)];
         let refused = seen.publish(&org, &version, component, headers).await;
