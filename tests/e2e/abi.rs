@@ -32,14 +32,8 @@ async fn published() -> &'static Host {
 /// Creates a project with an account that has a key.
 async fn connected() -> Client {
     let project = published().await.new_project().await;
-    project
-        .connect(
-            "abi",
-            "API_KEY",
-            "default",
-            json!({ "api_key": ACCOUNT_KEY }),
-        )
-        .await;
+    let key = json!({ "api_key": ACCOUNT_KEY });
+    project.connect("abi", "API_KEY", "default", key).await;
     project
 }
 
@@ -147,13 +141,8 @@ async fn http_sends_anonymously_and_saves_response_to_file() {
     let project = connected().await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}");
-    let data = project
-        .execute(
-            "ABI_FETCH",
-            json!({ "url": url, "anonymous": true, "into_file": true }),
-        )
-        .await
-        .data();
+    let arguments = json!({ "url": url, "anonymous": true, "into_file": true });
+    let data = project.execute("ABI_FETCH", arguments).await.data();
     assert!(data["body"].as_str().unwrap().contains(&tag), "{data}");
     assert_eq!(
         Host::application().seen(&tag)[0].header("authorization"),
@@ -183,19 +172,15 @@ async fn several_requests_are_answered_in_the_order_given() {
         url("echo/all"),
         "https://elsewhere.example.org/".into(),
     ];
-    let answers = project
-        .execute("ABI_FETCH_ALL", json!({ "urls": urls }))
-        .await
-        .data();
+    let arguments = json!({ "urls": urls });
+    let answers = project.execute("ABI_FETCH_ALL", arguments).await.data();
     assert_eq!(
         answers["answers"],
         json!(["200", "not_found", "200", "denied"])
     );
     let many: Vec<_> = (0..60).map(|_| url("echo/many")).collect();
-    let answers = project
-        .execute("ABI_FETCH_ALL", json!({ "urls": many }))
-        .await
-        .data();
+    let arguments = json!({ "urls": many });
+    let answers = project.execute("ABI_FETCH_ALL", arguments).await.data();
     let counted = |kind: &str| {
         answers["answers"]
             .as_array()
@@ -243,12 +228,8 @@ async fn files_go_out_as_parts_and_as_bodies() {
 #[tokio::test]
 async fn each_log_entry_is_kept_on_one_line() {
     let project = published().await.new_project().await;
-    let answer = project
-        .execute(
-            "ABI_WRITE_LOG",
-            json!({ "message": "first\nsecond \u{1b}[31mred \u{202e}back" }),
-        )
-        .await;
+    let arguments = json!({ "message": "first\nsecond \u{1b}[31mred \u{202e}back" });
+    let answer = project.execute("ABI_WRITE_LOG", arguments).await;
     let log = log(&project, &answer).await;
     for level in ["debug", "info", "warn", "error"] {
         assert!(log.contains(level), "{level}: {log}");
@@ -263,10 +244,8 @@ async fn each_log_entry_is_kept_on_one_line() {
 #[tokio::test]
 async fn the_clock_moves_and_sleeping_takes_its_time() {
     let project = published().await.new_project().await;
-    let times = project
-        .execute("ABI_WAIT", json!({ "milliseconds": 50 }))
-        .await
-        .data();
+    let arguments = json!({ "milliseconds": 50 });
+    let times = project.execute("ABI_WAIT", arguments).await.data();
     let number = |name: &str| times[name].as_u64().unwrap();
     assert!(
         number("elapsed_after") >= number("elapsed_before") + 50,
@@ -278,16 +257,12 @@ async fn the_clock_moves_and_sleeping_takes_its_time() {
 #[tokio::test]
 async fn random_bytes_differ_and_are_bounded() {
     let project = published().await.new_project().await;
-    let bytes = project
-        .execute("ABI_TAKE_RANDOM", json!({ "length": 4096 }))
-        .await
-        .data();
+    let arguments = json!({ "length": 4096 });
+    let bytes = project.execute("ABI_TAKE_RANDOM", arguments).await.data();
     assert_eq!(bytes["length"], 4096);
     assert!(bytes["distinct"].as_u64().unwrap() > 200, "{bytes}");
-    let again = project
-        .execute("ABI_TAKE_RANDOM", json!({ "length": 100_000_000 }))
-        .await
-        .data();
+    let arguments = json!({ "length": 100_000_000 });
+    let again = project.execute("ABI_TAKE_RANDOM", arguments).await.data();
     assert_eq!(again["length"], 65_536);
     assert_ne!(again["uuid"], bytes["uuid"]);
 }
@@ -296,10 +271,8 @@ async fn random_bytes_differ_and_are_bounded() {
 async fn state_of_a_tool_ends_with_the_call() {
     let project = published().await.new_project().await;
     for _ in 0..3 {
-        let data = project
-            .execute("ABI_REMEMBER", json!({ "message": "hold this" }))
-            .await
-            .data();
+        let arguments = json!({ "message": "hold this" });
+        let data = project.execute("ABI_REMEMBER", arguments).await.data();
         assert_eq!(
             data,
             json!({ "before": null, "after": "hold this", "removed": null })
@@ -310,10 +283,8 @@ async fn state_of_a_tool_ends_with_the_call() {
 #[tokio::test]
 async fn files_are_written_and_read() {
     let project = published().await.new_project().await;
-    let data = project
-        .execute("ABI_KEEP", json!({ "message": "kept" }))
-        .await
-        .data();
+    let arguments = json!({ "message": "kept" });
+    let data = project.execute("ABI_KEEP", arguments).await.data();
     assert_eq!(
         data,
         json!({ "size": 11, "text": "kept, twice", "middle": "ept" })
@@ -340,13 +311,8 @@ async fn the_context_names_run_user_and_time() {
 #[tokio::test]
 async fn an_error_arrives_with_all_it_carries() {
     let project = published().await.new_project().await;
-    let answer = project
-        .execute(
-            "ABI_FAIL",
-            json!({ "kind": "too_weak", "message": "the tea is" }),
-        )
-        .await
-        .expect(200);
+    let arguments = json!({ "kind": "too_weak", "message": "the tea is" });
+    let answer = project.execute("ABI_FAIL", arguments).await.expect(200);
     assert_eq!(answer.failure(), "too_weak");
     assert_eq!(answer["error"], "too_weak: the tea is");
     let data = &answer["data"];
@@ -360,10 +326,8 @@ async fn an_error_arrives_with_all_it_carries() {
 #[tokio::test]
 async fn panic_is_a_trap_with_logged_message() {
     let project = published().await.new_project().await;
-    let answer = project
-        .execute("ABI_BREAK_DOWN", json!({ "message": "out of order" }))
-        .await
-        .expect(200);
+    let arguments = json!({ "message": "out of order" });
+    let answer = project.execute("ABI_BREAK_DOWN", arguments).await;
     assert_eq!(answer.failure(), "tool_trap");
     assert!(log(&project, &answer).await.contains("out of order"));
     assert!(

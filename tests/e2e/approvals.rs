@@ -17,6 +17,26 @@ use crate::{
     tool_router_sessions::{SESSION_PATH, create, keyed},
 };
 
+/// Creates a project and publishes the mail toolkit.
+async fn with_mail() -> (Client, String) {
+    let host = Host::shared().await;
+    (host.new_project().await, mail(host).await)
+}
+
+/// Asserts that no tool has run in a project.
+async fn assert_nothing_ran(project: &Client) {
+    let logs = project.post("/logs/tool_execution", &json!({})).await;
+    assert_eq!(logs.expect(200)["logs"], json!([]));
+}
+
+/// Asserts that a configuration as shown requires approval where the one that was sent does.
+fn assert_same_places(shown: &Value, sent: &Value) {
+    for part in ["toolkits", "tools", "tags"] {
+        let is_set = |config: &Value| config[part].to_string().contains("require_approval");
+        assert_eq!(is_set(shown), is_set(sent), "{part}: {shown}");
+    }
+}
+
 /// Returns the call that answers the question of a result.
 fn answered(call: &Value, asked: &Answer, action: &str) -> Value {
     let mut call = call.clone();
@@ -49,9 +69,10 @@ async fn run_in_parallel(project: &Client, session: &str, call: &Value) -> Value
     several["data"]["results"][0].clone()
 }
 
-async fn runs(project: &Client, session: &str, call: &Value) {
+async fn runs(project: &Client, session: &str, call: &Value) -> Answer {
     let ran = execute(project, session, call.clone()).await.expect(200);
     assert_eq!(ran["result_type"], "completed", "{ran:#?}");
+    ran
 }
 
 async fn approve(project: &Client, session: &str, call: &Value) {
@@ -71,9 +92,7 @@ async fn ask(project: &Client, session: &str, call: &Value) -> Answer {
 
 #[tokio::test]
 async fn approved_call_runs_and_declined_does_not() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let config = json!({ "user_id": "amy", "tags": { "require_approval": ["destructiveHint"] } });
     let session = create(&project, config).await;
@@ -84,44 +103,33 @@ async fn approved_call_runs_and_declined_does_not() {
     assert_eq!(declined["result_type"], "failed");
     let error = declined["error"].as_str().unwrap();
     assert!(error.starts_with("declined: "), "{error}");
-    let logs = project.post("/logs/tool_execution", &json!({})).await;
-    assert_eq!(logs.expect(200)["logs"], json!([]), "nothing ran");
+    assert_nothing_ran(&project).await;
     let asked = ask(&project, &session, &call).await;
     let accepted = answered(&call, &asked, "accept");
-    let ran = execute(&project, &session, accepted).await.expect(200);
-    assert_eq!(ran["result_type"], "completed");
+    let ran = runs(&project, &session, &accepted).await;
     assert_eq!(ran["data"], json!({ "to": "bob" }));
     let free = json!({ "tool_slug": slug("LIST"), "arguments": {} });
-    let ran = execute(&project, &session, free).await.expect(200);
-    assert_eq!(ran["result_type"], "completed");
+    runs(&project, &session, &free).await;
 }
 
 #[tokio::test]
 async fn approval_is_required_in_each_place() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let tool = format!("{}_SEND", toolkit.to_uppercase());
     let tags = json!({ "require_approval": ["destructiveHint"] });
     let of_toolkit = |selection: Value| json!({ "tools": { &toolkit: selection } });
     let without = |selection: Value| json!({ "tags": tags, "tools": { &toolkit: selection } });
+    let of_all = json!({ "toolkits": { "require_approval": [toolkit] } });
+    let other_tags = json!({ "tags": { "require_approval": ["readOnlyHint"] } });
+    let required = "input_required";
     for (config, outcome) in [
-        (
-            json!({ "toolkits": { "require_approval": [toolkit] } }),
-            "input_required",
-        ),
-        (
-            of_toolkit(json!({ "require_approval": [tool] })),
-            "input_required",
-        ),
-        (of_toolkit(json!({ "tags": tags })), "input_required"),
-        (json!({ "tags": tags }), "input_required"),
-        (without(json!({ "disable": [] })), "input_required"),
+        (of_all, required),
+        (of_toolkit(json!({ "require_approval": [tool] })), required),
+        (of_toolkit(json!({ "tags": tags })), required),
+        (json!({ "tags": tags }), required),
+        (without(json!({ "disable": [] })), required),
         (without(json!({ "require_approval": [] })), "completed"),
-        (
-            without(json!({ "tags": { "require_approval": ["readOnlyHint"] } })),
-            "completed",
-        ),
+        (without(other_tags), "completed"),
     ] {
         let mut body = config.clone();
         body["user_id"] = json!("amy");
@@ -129,28 +137,17 @@ async fn approval_is_required_in_each_place() {
         let call = json!({ "tool_slug": tool, "arguments": {} });
         let called = execute(&project, &session, call).await.expect(200);
         assert_eq!(called["result_type"], outcome, "{config}");
-        let path = format!("{SESSION_PATH}/{session}");
-        let shown = project.get(&path).await.expect(200)["config"].clone();
-        for part in ["toolkits", "tools", "tags"] {
-            let sent = &config[part].to_string();
-            let shown = &shown[part].to_string();
-            let is_set = |text: &str| text.contains("require_approval");
-            assert_eq!(is_set(shown), is_set(sent), "{shown}");
-        }
+        let shown = project.get(&format!("{SESSION_PATH}/{session}")).await;
+        assert_same_places(&shown.expect(200)["config"], &config);
     }
 }
 
 #[tokio::test]
 async fn accepted_form_runs_only_what_it_approves() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let tool = format!("{}_SEND", toolkit.to_uppercase());
-    let session = create(
-        &project,
-        with_permissions(json!({ "default": "ask_every_call" })),
-    );
-    let session = session.await;
+    let config = with_permissions(json!({ "default": "ask_every_call" }));
+    let session = create(&project, config).await;
     let call = json!({ "tool_slug": tool, "arguments": { "to": "bob" } });
     let asked = ask(&project, &session, &call).await;
     let question = &asked["input_requests"]["approval"];
@@ -172,8 +169,7 @@ async fn accepted_form_runs_only_what_it_approves() {
     let denied = with(json!({ "decision": "deny" }));
     let denied = execute(&project, &session, denied).await.expect(200);
     assert_eq!(denied["result_type"], "failed");
-    let logs = project.post("/logs/tool_execution", &json!({})).await;
-    assert_eq!(logs.expect(200)["logs"], json!([]), "nothing ran");
+    assert_nothing_ran(&project).await;
     let asked = ask(&project, &session, &call).await;
     let always = json!({ "decision": "always_approve" });
     let always = with_content(answered(&call, &asked, "accept"), always);
@@ -210,9 +206,7 @@ async fn answers_are_erased_with_their_session() {
 
 #[tokio::test]
 async fn state_is_answered_once() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let config = json!({ "user_id": "amy", "tags": { "require_approval": ["destructiveHint"] } });
     let session = create(&project, config).await;
     let tool = format!("{}_SEND", toolkit.to_uppercase());
@@ -289,9 +283,7 @@ async fn call_that_did_not_start_keeps_its_approval() {
 
 #[tokio::test]
 async fn user_may_approve_all_calls_of_a_tool() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let config = json!({ "user_id": "amy", "toolkits": { "require_approval": [toolkit] } });
     let session = create(&project, config).await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
@@ -310,9 +302,7 @@ async fn user_may_approve_all_calls_of_a_tool() {
 
 #[tokio::test]
 async fn meta_tools_take_answers_and_ask_nothing() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let config = with_permissions(json!({ "default": "ask_every_call" }));
     let session = create(&project, config).await;
     let tool = format!("{}_SEND", toolkit.to_uppercase());
@@ -383,9 +373,7 @@ async fn state_is_answered_once_over_mcp() {
 
 #[tokio::test]
 async fn approval_holds_for_one_call_alone() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let config = json!({ "user_id": "amy", "toolkits": { "require_approval": [toolkit] } });
     let session = create(&project, config.clone()).await;
@@ -418,9 +406,7 @@ async fn approval_holds_for_one_call_alone() {
 
 #[tokio::test]
 async fn approval_holds_for_arguments_in_any_order() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let config = json!({ "user_id": "amy", "toolkits": { "require_approval": [toolkit] } });
     let session = create(&project, config).await;
     let tool = format!("{}_SEND", toolkit.to_uppercase());
@@ -453,9 +439,7 @@ async fn arguments_are_checked_before_the_question() {
 
 #[tokio::test]
 async fn only_execute_asks_for_approval() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let tool = format!("{}_SEND", toolkit.to_uppercase());
     for config in [
         json!({ "toolkits": { "disable": [], "require_approval": [toolkit] } }),
@@ -476,29 +460,20 @@ async fn only_execute_asks_for_approval() {
         let path = format!("{SESSION_PATH}/{session}/proxy_execute");
         let refused = project.post(&path, &proxy).await.expect(403);
         assert_eq!(refused["error"]["code"], 4311, "{config}");
-        let read = project
-            .get(&format!("{SESSION_PATH}/{session}"))
-            .await
-            .expect(200);
-        for part in ["toolkits", "tools", "tags"] {
-            let is_asked = config[part].to_string().contains("require_approval");
-            let shown = read["config"][part].to_string();
-            assert_eq!(shown.contains("require_approval"), is_asked, "{shown}");
-        }
+        let path = format!("{SESSION_PATH}/{session}");
+        let shown = project.get(&path).await.expect(200);
+        assert_same_places(&shown["config"], &config);
         let null = json!({ "toolkits": null, "tools": null, "tags": null,
             "experimental": { "permissions": { "default": "allow_all" } } });
-        let path = format!("{SESSION_PATH}/{session}");
         project.patch(&path, &null).await.expect(200);
-        let ran = execute(&project, &session, call).await.expect(200);
-        assert_eq!(ran["result_type"], "completed", "{config}");
+        runs(&project, &session, &call).await;
     }
 }
 
 #[tokio::test]
 async fn permissions_of_accounts_are_refused_by_name() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let tool = format!("{}_SEND", mail(host).await.to_uppercase());
+    let (project, toolkit) = with_mail().await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
     for key in [&format!("{tool}:ca_abcdefghijkl"), "*:__none__"] {
         let overrides = json!({ "default": "allow_all", "overrides": { key: "always_deny" } });
         let config = with_permissions(overrides);
@@ -510,9 +485,7 @@ async fn permissions_of_accounts_are_refused_by_name() {
 
 #[tokio::test]
 async fn one_approval_holds_for_the_session() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let config = with_permissions(json!({ "default": "ask_once_per_session" }));
     let session = create(&project, config.clone()).await;
@@ -548,9 +521,7 @@ async fn one_approval_holds_for_the_session() {
 
 #[tokio::test]
 async fn permissions_are_shown_with_session_and_versions() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let first =
         json!({ "default": "ask_once_per_session", "overrides": { &toolkit: "ask_always" } });
     let session = create(&project, with_permissions(first.clone())).await;
@@ -598,10 +569,8 @@ async fn one_approval_holds_for_one_account() {
 
 #[tokio::test]
 async fn overrides_apply_to_tools_before_toolkits() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
-    let other = mail(host).await;
+    let (project, toolkit) = with_mail().await;
+    let other = mail(Host::shared().await).await;
     let slug = |toolkit: &str, name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let call = |slug: String| json!({ "tool_slug": slug, "arguments": {} });
     let permissions = json!({ "default": "allow_all", "overrides": {

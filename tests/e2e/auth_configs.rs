@@ -1,6 +1,6 @@
 //! Auth configs: the ways in which a project connects accounts of a toolkit.
 
-use harness::{Guest, Host, guest};
+use harness::{Client, Guest, Host, guest};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -21,34 +21,29 @@ async fn made_read_listed_and_deleted() {
         (&"ENABLED".into(), &0.into())
     );
     assert_eq!(read["is_service_managed"], false);
-    let list = project
-        .get(&format!(
-            "/auth_configs?toolkit_slug={}",
-            given::keyed().await
-        ))
-        .await
-        .expect(200);
-    assert_eq!(
-        (&list["items"][0]["id"], &list["total_items"]),
-        (&id.into(), &1.into())
-    );
+    let list = project.get("/auth_configs").await.expect(200);
+    assert_eq!(list["items"][0]["id"], id.as_str());
+    let toolkit = format!("toolkit_slug={}", given::keyed().await);
     for (filter, found) in [
+        (toolkit.as_str(), 1),
         ("search=MIN", 1),
         ("search=ac_", 0),
         ("deprecated_status=active", 1),
         ("deprecated_status=INACTIVE", 0),
         ("limit=null", 1),
     ] {
-        let list = project.get(&format!("/auth_configs?{filter}")).await;
-        assert_eq!(list.expect(200)["total_items"], found, "{filter}");
+        assert_eq!(total(&project, filter).await, found, "{filter}");
     }
     project.delete(&path).await.expect(200);
     project.get(&path).await.expect(404).assert_envelope();
     project.delete(&path).await.expect(404);
-    assert_eq!(
-        project.get("/auth_configs").await.expect(200)["items"],
-        json!([])
-    );
+    assert_eq!(total(&project, "").await, 0);
+}
+
+/// Returns the number of auth configs that a query finds.
+async fn total(project: &Client, query: &str) -> Value {
+    let list = project.get(&format!("/auth_configs?{query}")).await;
+    list.expect(200)["total_items"].clone()
 }
 
 #[tokio::test]
@@ -67,73 +62,43 @@ async fn a_disabled_config_hides_and_starts_no_connections() {
         assert_eq!(changed["success"], true);
         assert!(changed["message"].is_string(), "{changed:?}");
     }
-    assert_eq!(
-        project.get("/auth_configs").await.expect(200)["total_items"],
-        0
-    );
-    assert_eq!(
-        project
-            .get("/auth_configs?show_disabled=true")
-            .await
-            .expect(200)["items"][0]["status"],
-        "DISABLED"
-    );
-    let refused = project
-        .post(
-            "/connected_accounts",
-            &given::account(&id, "bob", &harness::secret()),
-        )
-        .await;
+    assert_eq!(total(&project, "").await, 0);
+    let all = project.get("/auth_configs?show_disabled=true").await;
+    assert_eq!(all.expect(200)["items"][0]["status"], "DISABLED");
+    let account = given::account(&id, "bob", &harness::secret());
+    let refused = project.post("/connected_accounts", &account).await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
     let accounts = project.get("/connected_accounts").await.expect(200);
     assert_eq!(accounts["items"][0]["auth_config"]["is_disabled"], true);
-    project
-        .patch(&format!("/auth_configs/{id}/ENABLED"), &json!({}))
-        .await
-        .expect(200);
-    assert_eq!(
-        project.get("/auth_configs").await.expect(200)["total_items"],
-        1
-    );
-    project
-        .patch(&format!("/auth_configs/{id}/ASLEEP"), &json!({}))
-        .await
-        .expect(400);
+    for (state, status) in [("ENABLED", 200), ("ASLEEP", 400)] {
+        let changed = project.patch(&format!("{path}/{state}"), &json!({})).await;
+        changed.expect(status);
+        assert_eq!(total(&project, "").await, 1);
+    }
 }
 
 #[tokio::test]
 async fn unsupported_auth_scheme_is_refused() {
     let project = Host::shared().await.new_project().await;
-    let create = |slug: String, config: Value| {
-        let project = project.clone();
-        let body = match config {
-            Value::Null => json!({ "toolkit": { "slug": slug } }),
-            config => json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        };
-        async move { project.post("/auth_configs", &body).await }
-    };
-    let slug = given::keyed().await.to_owned();
-    let custom = |scheme: &str| json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
-    assert_eq!(
-        create(slug.clone(), Value::Null).await.expect(400)["error"]["code"],
-        306
-    );
-    create(slug.clone(), custom("BASIC")).await.expect(400);
-    create(slug.clone(), custom("MAGIC")).await.expect(400);
-    create(slug.clone(), custom("DCR_OAUTH")).await.expect(400);
-    create(slug.clone(), custom("SAML")).await.expect(400);
-    create("no_such_toolkit".into(), custom("API_KEY"))
-        .await
-        .expect(404)
-        .assert_envelope();
-    project
-        .post("/auth_configs", &json!({ "toolkit": 7 }))
-        .await
-        .expect(400);
-    assert_eq!(
-        project.get("/auth_configs").await.expect(200)["total_items"],
-        0
-    );
+    let slug = given::keyed().await;
+    let toolkit = json!({ "toolkit": { "slug": slug } });
+    let managed = project.post("/auth_configs", &toolkit).await;
+    assert_eq!(managed.expect(400)["error"]["code"], 306);
+    for (slug, scheme, status) in [
+        (slug, "BASIC", 400),
+        (slug, "MAGIC", 400),
+        (slug, "DCR_OAUTH", 400),
+        (slug, "SAML", 400),
+        ("no_such_toolkit", "API_KEY", 404),
+    ] {
+        let custom = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
+        let body = json!({ "toolkit": { "slug": slug }, "auth_config": custom });
+        let refused = project.post("/auth_configs", &body).await;
+        refused.expect(status).assert_envelope();
+    }
+    let wrong = json!({ "toolkit": 7 });
+    project.post("/auth_configs", &wrong).await.expect(400);
+    assert_eq!(total(&project, "").await, 0);
 }
 
 #[tokio::test]
@@ -238,43 +203,29 @@ async fn only_the_oauth_scheme_requires_a_client() {
     });
     manifest["auth"].as_array_mut().unwrap().insert(0, flow);
     host.publish(Guest::fetch().component(), &manifest).await;
-    let (project, slug) = (host.new_project().await, &manifest["slug"]);
-    let detail = project
-        .get(&format!("/toolkits/{}", slug.as_str().unwrap()))
-        .await
-        .expect(200);
-    let modes: Vec<_> = [0, 1]
-        .map(|place| detail["auth_config_details"][place]["mode"].clone())
-        .into();
+    let (project, slug) = (host.new_project().await, manifest["slug"].as_str().unwrap());
+    let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
+    let modes = [0, 1].map(|place| &detail["auth_config_details"][place]["mode"]);
     assert_eq!(modes, ["OAUTH2", "API_KEY"]);
-    let create = |scheme: &str| {
-        let config = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
-        json!({ "toolkit": { "slug": slug }, "auth_config": config })
-    };
-    let refused = project
-        .post("/auth_configs", &create("OAUTH2"))
-        .await
-        .expect(400);
+    let config = json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": {} });
+    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
+    let refused = project.post("/auth_configs", &body).await.expect(400);
     assert!(refused.text.contains("client_id"), "{refused:?}");
-    project
-        .post("/auth_configs", &create("API_KEY"))
-        .await
-        .expect(201);
+    project.auth_config(slug, "API_KEY", json!({})).await;
 }
 
 #[tokio::test]
 async fn malformed_id_differs_from_unknown_id() {
     let project = Host::shared().await.new_project().await;
-    project
-        .get("/auth_configs/ac_AAAAAAAAAAAA")
-        .await
-        .expect(404);
-    for malformed in ["ac_short", "ca_AAAAAAAAAAAA", "7", "ac_AAAAAAAAAAA%21"] {
-        project
-            .get(&format!("/auth_configs/{malformed}"))
-            .await
-            .expect(400)
-            .assert_envelope();
+    for (id, status) in [
+        ("ac_AAAAAAAAAAAA", 404),
+        ("ac_short", 400),
+        ("ca_AAAAAAAAAAAA", 400),
+        ("7", 400),
+        ("ac_AAAAAAAAAAA%21", 400),
+    ] {
+        let refused = project.get(&format!("/auth_configs/{id}")).await;
+        refused.expect(status).assert_envelope();
     }
 }
 
@@ -282,19 +233,12 @@ async fn malformed_id_differs_from_unknown_id() {
 async fn active_accounts_are_counted() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
-    for user in ["amy", "bob"] {
-        given::made_account(&project, &id, user, &harness::secret()).await;
-    }
+    given::made_account(&project, &id, "amy", &harness::secret()).await;
+    let made = given::made_account(&project, &id, "bob", &harness::secret()).await;
     let path = format!("/auth_configs/{id}");
     assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 2);
-    let first = project.get("/connected_accounts").await.expect(200)["items"][0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    project
-        .delete(&format!("/connected_accounts/{first}"))
-        .await
-        .expect(200);
+    let account = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
+    project.delete(&account).await.expect(200);
     assert_eq!(project.get(&path).await.expect(200)["no_of_connections"], 1);
 }
 
@@ -303,64 +247,12 @@ async fn accounts_of_a_deleted_config_cannot_execute() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;
     given::made_account(&project, &id, "default", &harness::secret()).await;
-    project
-        .delete(&format!("/auth_configs/{id}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        project.get("/connected_accounts").await.expect(200)["total_items"],
-        1
-    );
-    let tool = harness::guest::tool(given::keyed().await);
-    let refused = project
-        .execute(
-            &tool,
-            json!({ "url": "https://api.example.com/echo/orphan" }),
-        )
-        .await;
+    let path = format!("/auth_configs/{id}");
+    project.delete(&path).await.expect(200);
+    let accounts = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(accounts["total_items"], 1);
+    let tool = guest::tool(given::keyed().await);
+    let url = json!({ "url": "https://api.example.com/echo/orphan" });
+    let refused = project.execute(&tool, url).await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
-}
-
-#[tokio::test]
-async fn operator_word_is_used_in_every_identifier() {
-    let host = harness::host::Setup::new()
-        .with("operator_word", "acme")
-        .start()
-        .await;
-    let manifest = harness::guest::manifest_with_key("worded", given::bearer());
-    host.publish(harness::Guest::echo().component(), &manifest)
-        .await;
-    let project = host.as_project();
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let body = json!({ "toolkit": { "slug": "worded" }, "auth_config": config });
-    let made = project.post("/auth_configs", &body).await.expect(201);
-    assert_eq!(made["auth_config"]["is_acme_managed"], false);
-    let managed = json!({ "toolkit": { "slug": "worded" }, "auth_config": { "type": "use_acme_managed_auth" } });
-    assert_eq!(
-        project.post("/auth_configs", &managed).await.expect(400)["error"]["code"],
-        306
-    );
-    let found = |query: &'static str| {
-        let project = project.clone();
-        async move {
-            project
-                .get(&format!("/auth_configs?{query}"))
-                .await
-                .expect(200)["total_items"]
-                .clone()
-        }
-    };
-    assert_eq!(
-        (
-            found("is_acme_managed=true").await,
-            found("is_acme_managed=false").await
-        ),
-        (0.into(), 1.into())
-    );
-    let toolkit = project.get("/toolkits/worded").await.expect(200);
-    assert!(
-        toolkit.text.contains("acme_managed_auth_schemes") && !toolkit.text.contains("service_"),
-        "{}",
-        toolkit.text
-    );
 }

@@ -40,26 +40,17 @@ async fn operator_word_can_change_without_data_loss() {
         "the word was understood: {refused:#?}"
     );
     let default = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_service_managed_auth" } });
-    assert_eq!(
-        project.post("/auth_configs", &default).await.expect(400)["error"]["slug"],
-        "Request_Invalid"
-    );
-    project
-        .get("/toolkits?managed_by=service")
-        .await
-        .expect(400);
-    project
-        .execute(
-            &guest::tool(&slug),
-            json!({ "url": "https://nowhere.example.org/" }),
-        )
-        .await
-        .expect(200);
+    let refused = project.post("/auth_configs", &default).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "Request_Invalid");
+    let other = project.get("/toolkits?managed_by=service").await;
+    other.expect(400);
+    let url = json!({ "url": "https://nowhere.example.org/" });
+    let ran = project.execute(&guest::tool(&slug), url).await;
+    ran.expect(200);
+    let managed = project.get("/auth_configs?is_acme_managed=true").await;
+    assert_eq!(managed.expect(200)["total_items"], 0);
 
-    let config = project.get("/auth_configs").await.expect(200)["items"][0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     let acme = contents(&host, &slug, &config, &account, "acme").await;
     for (answer, name) in acme.iter().zip([
         "acme_managed_auth_schemes",

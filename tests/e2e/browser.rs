@@ -1,18 +1,17 @@
 //! The link page in a real browser, operated with the keyboard alone.
 
-use harness::{Browser, Client, Guest, Host, guest};
-use serde_json::{Value, json};
+use harness::{Browser, Guest, Host, guest};
+use serde_json::json;
 
-use crate::given;
+use crate::{given, link::link};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_works_with_keyboard_alone() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    project
-        .patch("/org/project/config", &json!({ "display_name": "Acme" }))
-        .await
-        .expect(200);
+    let name = json!({ "display_name": "Acme" });
+    let named = project.patch("/org/project/config", &name).await;
+    named.expect(200);
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["auth"][0]["fields"] = json!([
         { "name": "api_key", "title": "API key", "description": "Settings, then Keys.", "secret": true },
@@ -20,20 +19,13 @@ async fn link_page_works_with_keyboard_alone() {
         { "name": "region", "title": "Region", "one_of": ["eu", "us"], "default": "eu" },
     ]);
     host.publish(Guest::fetch().component(), &manifest).await;
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let config = json!({ "toolkit": { "slug": manifest["slug"] }, "auth_config": config });
-    let config =
-        project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].clone();
+    let slug = manifest["slug"].as_str().unwrap();
+    let config = project.auth_config(slug, "API_KEY", json!({})).await;
     let done = format!("{}/echo/done", Host::application().origin);
-    let link = json!({ "auth_config_id": config, "user_id": "amy", "callback_url": done });
-    let link = project
-        .post("/connected_accounts/link", &link)
-        .await
-        .expect(201);
-    let id = link["connected_account_id"].as_str().unwrap();
+    let (id, url) = link(&project, &config, json!({ "callback_url": done })).await;
 
     let key = format!("k-01{}", harness::secret());
-    let mut browser = Browser::open(link["redirect_url"].as_str().unwrap());
+    let mut browser = Browser::open(&url);
     browser.picture("link-empty");
     assert_eq!(
         (browser.says("focused"), browser.says("label")),
@@ -94,24 +86,12 @@ async fn link_page_works_with_keyboard_alone() {
         browser.says("url"),
         format!("{done}?status=success&connected_account_id={id}")
     );
-    let read = project.account(id).await;
+    let read = project.account(&id).await;
     let val = json!({ "api_key": "k-01...", "site": "main", "region": "us", "status": "ACTIVE" });
     assert_eq!(read["state"]["val"], val);
 }
 
 const LOGO_SVG: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4"/></svg>"#;
-
-/// Creates a link for a toolkit, and returns its address.
-async fn link(project: &Client, toolkit: &str, settings: Value) -> String {
-    let config = json!({ "toolkit": { "slug": toolkit }, "auth_config": settings });
-    let config = project.post("/auth_configs", &config).await.expect(201);
-    let link = json!({ "auth_config_id": config["auth_config"]["id"], "user_id": "amy" });
-    let link = project.post("/connected_accounts/link", &link).await;
-    link.expect(201)["redirect_url"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
 
 /// Looks at a page on a phone and on a desktop, in both color schemes. It never needs a scroll to
 /// the side.
@@ -148,9 +128,8 @@ async fn link_page_shows_logos_and_scopes_in_words() {
     let scopes = "https://mail.example.com/auth/messages.readonly, calendar:write, offline_access";
     let credentials =
         json!({ "client_id": "c", "client_secret": harness::secret(), "scopes": scopes });
-    let settings =
-        json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
-    let url = link(&project, toolkit, settings).await;
+    let config = project.auth_config(toolkit, "OAUTH2", credentials).await;
+    let (_, url) = link(&project, &config, json!({})).await;
     let page = given::open(&project, &url).await;
     let shown = String::from_utf8_lossy(&page.bytes);
     for words in ["Read messages", "Write calendar", "Stay connected"] {
@@ -178,8 +157,9 @@ async fn link_page_states_problems_for_people() {
     manifest["auth"][0]["verify"] = verify;
     host.publish(Guest::fetch().component(), &manifest).await;
     let toolkit = manifest["slug"].as_str().unwrap();
-    let settings = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let mut browser = Browser::open(&link(&project, toolkit, settings).await);
+    let config = project.auth_config(toolkit, "API_KEY", json!({})).await;
+    let (_, url) = link(&project, &config, json!({})).await;
+    let mut browser = Browser::open(&url);
     browser.write(&harness::secret());
     browser.press("Tab");
     browser.write("NO SITE");

@@ -19,7 +19,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::given;
+use crate::{files::uploaded, given};
 
 /// Reads the committed page.
 fn page() -> String {
@@ -172,6 +172,11 @@ fn cases(slug: &str, tool: &str, config: String) -> Vec<Case> {
     ]
 }
 
+/// Returns the start of a response that may be long.
+pub(crate) fn start(answer: &Answer) -> &str {
+    &answer.text[..answer.text.len().min(500)]
+}
+
 async fn send(client: &Client, ask: Ask) -> Answer {
     let headers: Vec<_> = ask
         .key
@@ -211,12 +216,7 @@ async fn request_limits_are_enforced() {
     } in cases(&slug, tool, given::auth_config(&project).await)
     {
         let at = send(&project, ask(most)).await;
-        assert_eq!(
-            at.status,
-            passes,
-            "{row}: {}",
-            &at.text[..at.text.len().min(500)]
-        );
+        assert_eq!(at.status, passes, "{row}: {}", start(&at));
         assert_refused(row, &send(&project, ask(most + 1)).await, status, slug);
     }
 }
@@ -291,11 +291,7 @@ async fn replayed_response_size_is_limited() {
     );
     ask(&third, most + 1).await.expect(200);
     let gone = ask(&third, most + 1).await;
-    assert_eq!(
-        (gone.status, &gone["error"]["slug"]),
-        (409, &"Idempotency_AnswerGone".into()),
-        "{gone:#?}"
-    );
+    assert_refused("Answers kept", &gone, 409, "Idempotency_AnswerGone");
 }
 
 /// Connects to the server from the address `127.0.0.{last}`.
@@ -428,11 +424,8 @@ async fn is_full(client: &Client) -> bool {
 #[tokio::test]
 async fn concurrent_request_limits_are_enforced() {
     let host = Setup::new().with("limits.in_flight", "5").start().await;
-    let (one, other, third) = (
-        host.new_project().await,
-        host.new_project().await,
-        host.as_project(),
-    );
+    let [one, other] = [host.new_project().await, host.new_project().await];
+    let third = host.as_project();
     let sleeps = sleeper(&host, 250_000).await;
     let mut held = JoinSet::new();
     let mut hold = |project: &Client| {
@@ -445,23 +438,15 @@ async fn concurrent_request_limits_are_enforced() {
         hold(&one);
     }
     wait_until("the project has three requests under way", || is_busy(&one)).await;
-    assert_refused(
-        "of a project",
-        &one.get("/auth/session/info").await,
-        429,
-        "Server_ProjectBusy",
-    );
+    let refused = one.get("/auth/session/info").await;
+    assert_refused("of a project", &refused, 429, "Server_ProjectBusy");
     hold(&other);
     wait_until("the other one has one", || is_full(&other)).await;
     third.get("/auth/session/info").await.expect(200);
     hold(&third);
     wait_until("five are under way", || is_full(&third)).await;
-    assert_refused(
-        "of all",
-        &third.get("/auth/session/info").await,
-        503,
-        "Server_Busy",
-    );
+    let refused = third.get("/auth/session/info").await;
+    assert_refused("of all", &refused, 503, "Server_Busy");
     drop(held);
     wait_until("the places are free again", async || {
         one.get("/auth/session/info").await.status == 200
@@ -514,12 +499,8 @@ async fn concurrent_run_limits_are_enforced() {
             run(&projects[0]).await.status == 429
         })
         .await;
-        assert_refused(
-            "of a project",
-            &run(&projects[0]).await,
-            429,
-            "Server_ProjectBusy",
-        );
+        let refused = run(&projects[0]).await;
+        assert_refused("of a project", &refused, 429, "Server_ProjectBusy");
     };
     tokio::pin!(one);
     tokio::select! {
@@ -639,81 +620,41 @@ async fn run_resource_limits_are_enforced() {
     let result = Greedy::of(&Guest::filler()).await;
     let requests = sender("https://api.example.com/echo/budget", false).await;
     let body = sender("https://api.example.com/status/budget/200", true).await;
-    // The provider adds 13 bytes to the requested size.
-    let answers = sender(
-        &format!("https://api.example.com/big/budget/{}", (8 << 20) - 13),
-        false,
-    )
-    .await;
-    let answer = sender(
-        &format!("https://api.example.com/big/budget/{}", (10 << 20) - 13),
-        false,
-    )
-    .await;
-    let larger = sender(
-        &format!("https://api.example.com/big/budget/{}", (10 << 20) - 12),
-        false,
-    )
-    .await;
-    for (row, at, over, kind) in [
-        (
-            "Memory",
-            (&memory, 1024),
-            (&memory, 1025),
-            "tool_memory_limit",
-        ),
+    let asking_for = async |bytes: usize| {
+        // The provider adds 13 bytes to the requested size.
+        let address = format!("https://api.example.com/big/budget/{}", bytes - 13);
+        sender(&address, false).await
+    };
+    let answers = asking_for(8 << 20).await;
+    let answer = asking_for(10 << 20).await;
+    let larger = asking_for((10 << 20) + 1).await;
+    let assert_runs = async |row: &str, greedy: &Greedy, number: usize| {
+        let ran = greedy.run(&project, number).await.expect(200);
+        assert_eq!(ran["successful"], true, "{row}: {}", start(&ran));
+    };
+    let assert_fails = async |row: &str, greedy: &Greedy, number: usize, kind: &str| {
+        let ran = greedy.run(&project, number).await.expect(200);
+        assert_eq!(ran.failure(), kind, "{row}: {}", start(&ran));
+    };
+    for (row, greedy, most, kind) in [
+        ("Memory", &memory, 1_024, "tool_memory_limit"),
         (
             "Host function calls",
-            (&calls, 10_000),
-            (&calls, 10_001),
+            &calls,
+            10_000,
             "tool_host_call_limit",
         ),
-        (
-            "Result",
-            (&result, MAX_RESULT_BYTES),
-            (&result, MAX_RESULT_BYTES + 1),
-            "tool_output_too_large",
-        ),
-        (
-            "Outgoing requests",
-            (&requests, 50),
-            (&requests, 51),
-            "limit",
-        ),
-        (
-            "Body of an outgoing request",
-            (&body, 4 << 20),
-            (&body, (4 << 20) + 1),
-            "too_large",
-        ),
-        (
-            "Body of a response",
-            (&answer, 1),
-            (&larger, 1),
-            "too_large",
-        ),
-        (
-            "Bodies of all responses",
-            (&answers, 4),
-            (&answers, 5),
-            "limit",
-        ),
+        ("Result", &result, MAX_RESULT_BYTES, "tool_output_too_large"),
+        ("Outgoing requests", &requests, 50, "limit"),
+        ("Body of an outgoing request", &body, 4 << 20, "too_large"),
+        ("Bodies of all responses", &answers, 4, "limit"),
     ] {
-        let ran = at.0.run(&project, at.1).await.expect(200);
-        assert_eq!(
-            ran["successful"],
-            true,
-            "{row}: {}",
-            &ran.text[..ran.text.len().min(500)]
-        );
-        let ran = over.0.run(&project, over.1).await.expect(200);
-        assert_eq!(
-            ran.failure(),
-            kind,
-            "{row}: {}",
-            &ran.text[..ran.text.len().min(500)]
-        );
+        assert_runs(row, greedy, most).await;
+        assert_fails(row, greedy, most + 1, kind).await;
     }
+    let row = "Body of a response";
+    assert_runs(row, &answer, 1).await;
+    assert_fails(row, &larger, 1, "too_large").await;
 }
 
 /// Size limit of a tool's result, in bytes.
@@ -732,17 +673,11 @@ async fn log_line_limit_is_enforced() {
         (2_000, 1_001, "dropped"),
     ] {
         let ran = writes.run(&project, lines).await.expect(200);
-        let detail = format!("/logs/tool_execution/{}", ran["log_id"].as_str().unwrap());
-        let log = project.get(&detail).await.expect(200)["data"]["log"]
-            .as_array()
-            .unwrap()
-            .clone();
+        let record = project.log(&ran["log_id"]).await;
+        let log = record["data"]["log"].as_array().unwrap();
         assert_eq!(log.len(), kept);
-        assert!(
-            log[kept - 1]["message"].as_str().unwrap().contains(last),
-            "{}",
-            log[kept - 1]
-        );
+        let message = log[kept - 1]["message"].as_str().unwrap();
+        assert!(message.contains(last), "{message}");
     }
 }
 
@@ -764,36 +699,22 @@ fn nested(levels: usize) -> Value {
 async fn manifest_limits_are_enforced() {
     let host = Host::shared().await;
     let component = Guest::echo().component();
-    let publish = async |change: (&str, Value)| {
+    let publish = async |member: &str, value: Value| {
         let mut manifest = guest::manifest(&given::slug());
-        manifest["tools"][0][change.0] = change.1;
-        host.as_org()
-            .put(
-                &guest::address(&manifest),
-                guest::with_manifest(component.clone(), &manifest),
-            )
-            .await
+        manifest["tools"][0][member] = value;
+        let bytes = guest::with_manifest(component.clone(), &manifest);
+        host.as_org().put(&guest::address(&manifest), bytes).await
     };
-    for (row, at, over) in [
-        (
-            "Description",
-            ("description", json!("x".repeat(4096))),
-            ("description", json!("x".repeat(4097))),
-        ),
-        (
-            "Schema",
-            ("input", schema(64 << 10)),
-            ("input", schema((64 << 10) + 1)),
-        ),
-        (
-            "Nesting depth of a schema",
-            ("input", nested(16)),
-            ("input", nested(17)),
-        ),
+    let [described, longer] = [4_096, 4_097].map(|length| json!("x".repeat(length)));
+    for (row, member, at, over) in [
+        ("Description", "description", described, longer),
+        ("Schema", "input", schema(64 << 10), schema((64 << 10) + 1)),
+        ("Nesting depth of a schema", "input", nested(16), nested(17)),
     ] {
-        let made = publish(at).await;
+        let made = publish(member, at).await;
         assert_eq!(made.status, 201, "{row}: {made:#?}");
-        assert_refused(row, &publish(over).await, 400, "Toolkit_ComponentInvalid");
+        let refused = publish(member, over).await;
+        assert_refused(row, &refused, 400, "Toolkit_ComponentInvalid");
     }
 }
 
@@ -821,46 +742,19 @@ async fn call_file_limits_are_enforced() {
             .map(|number| format!("file_{number:012}"))
             .collect::<Vec<_>>()
     };
-    let at = run(keys(32)).await;
-    assert_eq!(
-        (at.status, &at["error"]["slug"]),
-        (404, &"File_NotFound".into()),
-        "{at:#?}"
-    );
-    assert_refused(
+    assert_refused("At the limit", &run(keys(32)).await, 404, "File_NotFound");
+    let (row, invalid) = (
         "Number of files of one call",
-        &run(keys(33)).await,
-        400,
         "ActionExecute_ArgumentsInvalid",
     );
+    assert_refused(row, &run(keys(33)).await, 400, invalid);
 
-    let upload = async |bytes: Vec<u8>| {
-        use md5::{Digest, Md5};
-        let digest = hex::encode(Md5::digest(&bytes));
-        let body = json!({
-            "toolkit_slug": slug, "tool_slug": tool, "filename": "n", "mimetype": "text/plain", "md5": digest,
-        });
-        let asked = project
-            .post("/files/upload/request", &body)
-            .await
-            .expect(200);
-        let url = asked["new_presigned_url"].as_str().unwrap().to_owned();
-        assert_eq!(
-            project.exchange(Method::PUT, &url, &[], bytes).await.status,
-            200
-        );
-        asked["key"].as_str().unwrap().to_owned()
-    };
-    let half = upload(vec![1; 512 << 10]).await;
-    let other_half = upload(vec![2; 512 << 10]).await;
-    let more = upload(vec![3; (512 << 10) + 1]).await;
+    let half = uploaded(&project, &slug, &vec![1; 512 << 10]).await;
+    let other_half = uploaded(&project, &slug, &vec![2; 512 << 10]).await;
+    let more = uploaded(&project, &slug, &vec![3; (512 << 10) + 1]).await;
     run(vec![half.clone(), other_half]).await.data();
-    assert_refused(
-        "Size of all files of one call",
-        &run(vec![half, more]).await,
-        400,
-        "ActionExecute_ArgumentsInvalid",
-    );
+    let row = "Size of all files of one call";
+    assert_refused(row, &run(vec![half, more]).await, 400, invalid);
 }
 
 #[tokio::test]
@@ -878,27 +772,14 @@ async fn prompt_limits_are_enforced() {
         .await;
     let project = host.as_project().with_newer_prefix();
     let path = format!("/tools/execute/{}", given::echo(&host).await);
-    let say = |project: &Client, characters: usize| {
-        let (project, path) = (project.clone(), path.clone());
-        async move {
-            project
-                .post(&path, &json!({ "text": "é".repeat(characters) }))
-                .await
-        }
+    let say = async |project: &Client, characters: usize| {
+        let body = json!({ "text": "é".repeat(characters) });
+        project.post(&path, &body).await
     };
-    assert_refused(
-        "Characters in a prompt",
-        &say(&project, 16_385).await,
-        400,
-        "Request_Invalid",
-    );
-    let late = say(&project, 16_384).await;
-    assert_refused(
-        "Timeout for making arguments",
-        &late,
-        502,
-        "ActionExecute_ModelFailed",
-    );
+    let long = say(&project, 16_385).await;
+    assert_refused("Characters in a prompt", &long, 400, "Request_Invalid");
+    let (row, late) = ("Timeout for making arguments", say(&project, 16_384).await);
+    assert_refused(row, &late, 502, "ActionExecute_ModelFailed");
     let asked: Value = serde_json::from_slice(&Host::application().seen(&tag)[0].body).unwrap();
     assert_eq!(asked["max_tokens"], 2_048);
     let mut projects = vec![project];

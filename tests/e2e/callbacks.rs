@@ -3,7 +3,9 @@
 //! `hostile_answers`, browsers in `link`.
 
 use futures::future::join_all;
-use harness::{BucketService, Host, Issuer, Postgres, fake_app, host::Setup, unique, wait_until};
+use harness::{
+    BucketService, Client, Host, Issuer, Postgres, fake_app, host::Setup, unique, wait_until,
+};
 use reqwest::Url;
 use serde_json::json;
 
@@ -16,6 +18,8 @@ use Meanwhile::{AccountDeleted, BegunAgain, ConfigDeleted, Nothing, ProjectDelet
 
 /// Address of an attacker.
 const ATTACKER_URL: &str = "https://evil.example/";
+/// Error of a code that the provider does not exchange.
+const EXCHANGE_FAILED: &str = "token_exchange_failed";
 
 /// Event that happens while the user is at the provider.
 #[derive(Debug, Clone, Copy)]
@@ -51,27 +55,15 @@ struct Bent {
     /// Query of the callback.
     query: &'static str,
     lands: Lands,
-    /// Final status of the account; empty if the account does not exist.
-    becomes: &'static str,
-    /// Number of codes sent to any token endpoint.
-    sent: usize,
 }
 
-fn bent(
-    case: &'static str,
-    query: &'static str,
-    lands: Lands,
-    becomes: &'static str,
-    sent: usize,
-) -> Bent {
+fn bent(case: &'static str, query: &'static str, lands: Lands) -> Bent {
     Bent {
         case,
         opens: |url, _| url.to_owned(),
         meanwhile: Nothing,
         query,
         lands,
-        becomes,
-        sent,
     }
 }
 
@@ -82,6 +74,21 @@ impl Bent {
 
     fn meanwhile(self, meanwhile: Meanwhile) -> Self {
         Self { meanwhile, ..self }
+    }
+
+    /// Returns the final status of the account; empty if the account does not exist.
+    fn becomes(&self) -> &'static str {
+        match (self.lands, self.meanwhile) {
+            (Connected, _) => "ACTIVE",
+            (With(_), _) => "FAILED",
+            (Nowhere, AccountDeleted | ProjectDeleted) => "",
+            (Nowhere, _) => "INITIATED",
+        }
+    }
+
+    /// Returns the number of codes sent to any token endpoint: a refused exchange sends one too.
+    fn sent(&self) -> usize {
+        usize::from(matches!(self.lands, Connected | With(EXCHANGE_FAILED)))
     }
 }
 
@@ -119,150 +126,101 @@ fn with(url: &str, change: impl Fn(&str, String) -> Option<String>) -> String {
     new.into()
 }
 
+/// Returns the address with another value of a parameter.
+fn with_parameter(url: &str, changed: &str, to: &str) -> String {
+    with(url, |name, value| {
+        Some(if name == changed {
+            to.to_owned()
+        } else {
+            value
+        })
+    })
+}
+
+/// Returns an authorization server that names itself in callbacks and requires no challenge.
+async fn naming_itself(host: &Host, project: &Client) -> Oauth {
+    let oauth = Oauth::of(host, project, Issuer::credentials(), |issuer| {
+        issuer.discovered("OAUTH2")
+    })
+    .await;
+    oauth
+        .issuer
+        .set(|settings| (settings.names_issuer, settings.pkce) = (true, false));
+    oauth
+}
+
+impl Meanwhile {
+    async fn happens(self, host: &Host, project: &Client, oauth: &Oauth, account: &str) {
+        let account = format!("/connected_accounts/{account}");
+        let config = format!("/auth_configs/{}", oauth.config);
+        let changed = match self {
+            Nothing => return,
+            ProjectDeleted => return host.delete_project(&project.project_id().await).await,
+            ConfigDeleted => project.delete(&config).await,
+            AccountDeleted => project.delete(&account).await,
+            BegunAgain => {
+                let again = format!("{account}/refresh");
+                project.post(&again, &json!({})).await
+            }
+        };
+        changed.expect(200);
+    }
+}
+
 #[tokio::test]
 async fn manipulated_authorization_never_leaks_the_code() {
     let host = Host::shared().await;
     let as_it_came = "code=CODE&state=STATE&iss=ISS";
+    let other_end = "code=CODE&state=STATE&iss=ISS&callback_url=https://evil.example&redirect_uri=https://evil.example";
+    let mismatch = With("issuer_mismatch");
+    let refused = With(EXCHANGE_FAILED);
     let cases = [
-        bent("nothing is bent", as_it_came, Connected, "ACTIVE", 1),
-        bent(
-            "another place to end is asked for",
-            "code=CODE&state=STATE&iss=ISS&callback_url=https://evil.example&redirect_uri=https://evil.example",
-            Connected,
-            "ACTIVE",
-            1,
-        ),
-        bent(
-            "a spent code",
-            "code=SPENT&state=STATE&iss=ISS",
-            With("token_exchange_failed"),
-            "FAILED",
-            1,
-        ),
-        bent(
-            "a spent state",
-            "code=CODE&state=OLD&iss=ISS",
-            Nowhere,
-            "INITIATED",
-            0,
-        ),
+        bent("nothing is bent", as_it_came, Connected),
+        bent("another place to end is asked for", other_end, Connected),
+        bent("a spent code", "code=SPENT&state=STATE&iss=ISS", refused),
+        bent("a spent state", "code=CODE&state=OLD&iss=ISS", Nowhere),
         bent(
             "a link's token as state",
             "code=CODE&state=LINK&iss=ISS",
             Nowhere,
-            "INITIATED",
-            0,
         ),
         bent(
             "no issuer of one that names itself",
             "code=CODE&state=STATE",
-            With("issuer_mismatch"),
-            "FAILED",
-            0,
+            mismatch,
         ),
         bent(
             "the issuer with a slash",
             "code=CODE&state=STATE&iss=ISS/",
-            With("issuer_mismatch"),
-            "FAILED",
-            0,
+            mismatch,
         ),
         // The auth config leads to an attacker's provider, which redirects the browser to an honest
         // one.
-        bent(
-            "a mix-up",
-            "code=CODE&state=STATE&iss=CAME",
-            With("issuer_mismatch"),
-            "FAILED",
-            0,
-        )
-        .opening(|url, other| {
-            format!(
-                "{}/authorize?{}",
-                other.issuer.url(),
-                url.split_once('?').unwrap().1
-            )
+        bent("a mix-up", "code=CODE&state=STATE&iss=CAME", mismatch).opening(|url, other| {
+            let (_, query) = url.split_once('?').unwrap();
+            format!("{}/authorize?{query}", other.issuer.url())
         }),
-        bent(
-            "the challenge taken out",
-            as_it_came,
-            With("token_exchange_failed"),
-            "FAILED",
-            1,
-        )
-        .opening(|url, _| {
+        bent("the challenge taken out", as_it_came, refused).opening(|url, _| {
             with(url, |name, value| {
                 (!name.starts_with("code_challenge")).then_some(value)
             })
         }),
-        bent(
-            "the challenge of another",
-            as_it_came,
-            With("token_exchange_failed"),
-            "FAILED",
-            1,
-        )
-        .opening(|url, _| {
-            with(url, |name, value| {
-                Some(if name == "code_challenge" {
-                    "A".repeat(43)
-                } else {
-                    value
-                })
-            })
-        }),
-        bent(
-            "a code for another address",
-            as_it_came,
-            With("token_exchange_failed"),
-            "FAILED",
-            1,
-        )
-        .opening(|url, _| {
-            with(url, |name, value| {
-                Some(if name == "redirect_uri" {
-                    ATTACKER_URL.into()
-                } else {
-                    value
-                })
-            })
-        }),
-        bent(
-            "the config is gone",
-            as_it_came,
-            With("auth_config_gone"),
-            "FAILED",
-            0,
-        )
-        .meanwhile(ConfigDeleted),
-        bent("the account is gone", as_it_came, Nowhere, "", 0).meanwhile(AccountDeleted),
-        bent("the project is gone", as_it_came, Nowhere, "", 0).meanwhile(ProjectDeleted),
-        bent("a newer way was begun", as_it_came, Nowhere, "INITIATED", 0).meanwhile(BegunAgain),
+        bent("the challenge of another", as_it_came, refused)
+            .opening(|url, _| with_parameter(url, "code_challenge", &"A".repeat(43))),
+        bent("a code for another address", as_it_came, refused)
+            .opening(|url, _| with_parameter(url, "redirect_uri", ATTACKER_URL)),
+        bent("the config is gone", as_it_came, With("auth_config_gone")).meanwhile(ConfigDeleted),
+        bent("the account is gone", as_it_came, Nowhere).meanwhile(AccountDeleted),
+        bent("the project is gone", as_it_came, Nowhere).meanwhile(ProjectDeleted),
+        bent("a newer way was begun", as_it_came, Nowhere).meanwhile(BegunAgain),
     ];
-    for Bent {
-        case,
-        opens,
-        meanwhile,
-        query,
-        lands,
-        becomes,
-        sent: expected,
-    } in cases
-    {
+    for bent in cases {
+        let case = bent.case;
         let project = host.new_project().await;
-        let own = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
-            issuer.discovered("OAUTH2")
-        })
-        .await;
-        let other = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
-            issuer.discovered("OAUTH2")
-        })
-        .await;
-        for oauth in [&own, &other] {
-            oauth
-                .issuer
-                .set(|settings| (settings.names_issuer, settings.pkce) = (true, false));
-        }
+        let [own, other] = [
+            naming_itself(host, &project).await,
+            naming_itself(host, &project).await,
+        ];
         // A completed connection attempt, and a link that was not opened.
         let done = own.begin(&project, "https://app.example/").await;
         let done = own.visit(&done).await;
@@ -274,38 +232,14 @@ async fn manipulated_authorization_never_leaks_the_code() {
             made["id"].as_str().unwrap(),
             made["redirect_url"].as_str().unwrap(),
         );
-        let bent = opens(away, &other);
-        let visited = if bent.starts_with(&other.issuer.url()) {
+        let opened = (bent.opens)(away, &other);
+        let visited = if opened.starts_with(&other.issuer.url()) {
             &other
         } else {
             &own
         };
-        let back = visited.issuer.visit(&bent).await;
-        match meanwhile {
-            Nothing => {}
-            ConfigDeleted => drop(
-                project
-                    .delete(&format!("/auth_configs/{}", own.config))
-                    .await
-                    .expect(200),
-            ),
-            AccountDeleted => drop(
-                project
-                    .delete(&format!("/connected_accounts/{id}"))
-                    .await
-                    .expect(200),
-            ),
-            BegunAgain => drop(
-                project
-                    .post(&format!("/connected_accounts/{id}/refresh"), &json!({}))
-                    .await
-                    .expect(200),
-            ),
-            ProjectDeleted => {
-                let id = project.project_id().await;
-                host.delete_project(&id).await;
-            }
-        }
+        let back = visited.issuer.visit(&opened).await;
+        bent.meanwhile.happens(host, &project, &own, id).await;
         let before = sent(&[&own, &other]);
         let filled = [
             ("CODE", parameter(&back, "code")),
@@ -318,22 +252,18 @@ async fn manipulated_authorization_never_leaks_the_code() {
         ];
         let query = filled
             .iter()
-            .fold(query.to_owned(), |query, (name, value)| {
+            .fold(bent.query.to_owned(), |query, (name, value)| {
                 query.replace(name, value)
             });
-        let landed = open(
-            &project,
-            &format!("{}/api/v3/toolkits/auth/callback?{query}", host.url),
-        )
-        .await;
-        let expected_at = match lands {
+        let callback = format!("{}/api/v3/toolkits/auth/callback?{query}", host.url);
+        let landed = open(&project, &callback).await;
+        let of_account = |status: &str| {
+            format!("https://app.example/done?status={status}&connected_account_id={id}")
+        };
+        let expected_at = match bent.lands {
             Nowhere => String::new(),
-            With(error) => format!(
-                "https://app.example/done?status=failed&connected_account_id={id}&error={error}"
-            ),
-            Connected => {
-                format!("https://app.example/done?status=success&connected_account_id={id}")
-            }
+            With(error) => format!("{}&error={error}", of_account("failed")),
+            Connected => of_account("success"),
         };
         let expected_status = if expected_at.is_empty() { 400 } else { 302 };
         assert_eq!(
@@ -342,7 +272,8 @@ async fn manipulated_authorization_never_leaks_the_code() {
             "{case}"
         );
         let came = (status(&project, id).await, sent(&[&own, &other]) - before);
-        assert_eq!(came, (becomes.to_owned(), expected), "{case}");
+        let expected = (bent.becomes().to_owned(), bent.sent());
+        assert_eq!(came, expected, "{case}");
     }
 }
 

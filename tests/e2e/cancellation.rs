@@ -36,19 +36,25 @@ async fn mcp_server(project: &Client) -> String {
     format!("{url}?user_id=default")
 }
 
+/// Waits until the provider has received a request with a tag.
+pub(crate) async fn asked(tag: &str) {
+    wait_until("the provider is asked", async || {
+        !Host::application().seen(tag).is_empty()
+    })
+    .await;
+}
+
 impl Scene {
     async fn new(setup: Setup) -> Self {
         let host = setup.with("sandbox.live", "1").start().await;
-        let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-        host.publish(Guest::fetch().component(), &manifest).await;
-        let slug = manifest["slug"].as_str().unwrap();
+        let slug = given::slug();
+        given::publish_with_key(&host, &Guest::fetch(), &slug).await;
         let project = host.new_project().await;
-        let key = json!({ "api_key": harness::secret() });
-        let account = project.connect(slug, "API_KEY", "default", key).await;
+        let account = project.connect_with_key(&slug, "default").await;
         Self {
             host,
             project,
-            fetch: guest::tool(slug),
+            fetch: guest::tool(&slug),
             account,
         }
     }
@@ -71,10 +77,8 @@ impl Scene {
     async fn send(&self, by: By, path: &str) -> Answer {
         match by {
             By::Tool => {
-                let url = format!("https://api.example.com{path}");
-                self.project
-                    .execute(&self.fetch, json!({ "url": url }))
-                    .await
+                let url = json!({ "url": format!("https://api.example.com{path}") });
+                self.project.execute(&self.fetch, url).await
             }
             By::Proxy => {
                 let body = json!({ "connected_account_id": self.account, "endpoint": path, "method": "GET" });
@@ -85,12 +89,9 @@ impl Scene {
 
     /// Sends a request and disconnects once the provider has received it.
     async fn abandon(&self, by: By, path: &str, tag: &str) {
-        let asked = wait_until("the provider is asked", async || {
-            !Host::application().seen(tag).is_empty()
-        });
         tokio::select! {
             ended = self.send(by, path) => panic!("{by:?} was too quick: {ended:#?}"),
-            () = asked => {}
+            () = asked(tag) => {}
         }
     }
 
@@ -111,10 +112,7 @@ impl Scene {
             .project
             .exchange_stream(Method::POST, url, &MCP_HEADERS, body)
             .await;
-        wait_until("the provider is asked", async || {
-            !Host::application().seen(tag).is_empty()
-        })
-        .await;
+        asked(tag).await;
         stream
     }
 
@@ -125,12 +123,8 @@ impl Scene {
             list().await["logs"].as_array().unwrap().len() == 1
         })
         .await;
-        let id = list().await["logs"][0]["id"].as_str().unwrap().to_owned();
-        self.project
-            .get(&format!("{LOGS_PATH}/{id}"))
-            .await
-            .expect(200)
-            .json
+        let id = &list().await["logs"][0]["id"];
+        self.project.log(id).await.json
     }
 
     /// Asserts that the only record is one of a cancelled run, and that the slot is free.
@@ -219,12 +213,9 @@ async fn newer_client_cancels_by_disconnecting() {
     ];
     let body = body.to_string().into_bytes();
     let sent = scene.project.exchange(Method::POST, &url, &headers, body);
-    let asked = wait_until("the provider is asked", async || {
-        !Host::application().seen(&tag).is_empty()
-    });
     tokio::select! {
         ended = sent => panic!("it hangs: {ended:?}"),
-        () = asked => {}
+        () = asked(&tag) => {}
     }
     scene.assert_cancelled().await;
 }
@@ -246,8 +237,7 @@ async fn only_caller_of_an_address_cancels_its_calls() {
     let url = scene.mcp_server().await;
     let stranger = scene.host.new_project().await;
     let toolkit = scene.fetch.split('_').next().unwrap().to_lowercase();
-    let key = json!({ "api_key": harness::secret() });
-    stranger.connect(&toolkit, "API_KEY", "default", key).await;
+    stranger.connect_with_key(&toolkit, "default").await;
     let tag = unique(8);
     let path = format!("/hang/{tag}");
     let mut stream = scene.call_over_mcp(&url, &path, &tag).await;
@@ -279,10 +269,7 @@ async fn stopping_server_records_what_it_cuts() {
     let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
     let cut = project.try_send(Method::POST, &path, body, &[]);
     let stopped = async {
-        wait_until("the provider is asked", async || {
-            !Host::application().seen(&tag).is_empty()
-        })
-        .await;
+        asked(&tag).await;
         host.terminate().await
     };
     let (cut, (setup, status)) = tokio::join!(cut, stopped);

@@ -1,9 +1,13 @@
 //! Recorded calls: replayed byte for byte, offline and on a later day, or exported from a server
 //! that kept the cassette with its log.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use harness::{Author, Host, host::Setup, unique};
+use harness::{Answer, Author, Client, Host, host::Setup, unique};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -17,16 +21,8 @@ const YEAR_MS: u64 = 365 * 24 * 3600 * 1000;
 fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
     let file = author.path(&format!("{}.json", unique(4)));
     let rewrite = format!("https://api.example.com={}", Host::application().origin);
-    let mut command = author.command(&[
-        "record",
-        ABI_GUEST_PATH,
-        "--json",
-        "--user",
-        "amy",
-        "--rewrite",
-        &rewrite,
-        "-o",
-    ]);
+    let options = ["--json", "--user", "amy", "--rewrite", &rewrite, "-o"];
+    let mut command = author.command(&[&["record", ABI_GUEST_PATH], &options[..]].concat());
     let output = command
         .arg(&file)
         .args(what)
@@ -41,7 +37,7 @@ fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
 
 /// Replays a cassette. Returns true if the result is as recorded, with the whole output of the
 /// command.
-fn replay(author: &Author, component: &str, file: &std::path::Path) -> (bool, Value) {
+fn replay(author: &Author, component: &str, file: &Path) -> (bool, Value) {
     let output = author.toolkit(&["replay", component, file.to_str().unwrap(), "--json"]);
     let printed = serde_json::from_str(&output.stdout);
     (
@@ -50,7 +46,7 @@ fn replay(author: &Author, component: &str, file: &std::path::Path) -> (bool, Va
     )
 }
 
-fn read(file: &std::path::Path) -> Value {
+fn read(file: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
@@ -59,79 +55,38 @@ async fn recorded_calls_replay_without_sending_requests() {
     let author = Author::new();
     let tag = unique(8);
     let url = |path: &str| format!("https://api.example.com/{path}/{tag}");
-    let calls = [
-        vec![
-            "fetch".to_owned(),
-            json!({ "url": url("echo"), "method": "POST", "body": { "a": [1, 2.50] } }).to_string(),
-        ],
-        vec![
-            "fetch".to_owned(),
-            json!({ "url": url("leak"), "headers": { "x-own": "yes" } }).to_string(),
-        ],
-        vec![
-            "fetch".to_owned(),
-            json!({ "url": url("echo"), "into_file": true, "anonymous": true }).to_string(),
-        ],
-        vec![
-            "fetch".to_owned(),
-            json!({ "url": "https://elsewhere.example.org/" }).to_string(),
-        ],
-        vec![
-            "fetch_all".to_owned(),
-            json!({ "urls": [url("echo"), url("limited"), url("bomb"), "http://no"] }).to_string(),
-        ],
-        vec![
-            "upload".to_owned(),
-            json!({ "url": url("echo"), "text": "héllo" }).to_string(),
-        ],
-        vec!["wait".to_owned(), json!({ "milliseconds": 30 }).to_string()],
-        vec![
-            "take_random".to_owned(),
-            json!({ "length": 1000 }).to_string(),
-        ],
-        vec![
-            "remember".to_owned(),
-            json!({ "message": "once" }).to_string(),
-        ],
-        vec![
-            "keep".to_owned(),
-            json!({ "message": "thrice" }).to_string(),
-        ],
-        vec!["tell_context".to_owned(), "{}".to_owned()],
-        vec![
-            "fail".to_owned(),
-            json!({ "kind": "conflict", "message": "no" }).to_string(),
-        ],
-        vec![
-            "break_down".to_owned(),
-            json!({ "message": "oh" }).to_string(),
-        ],
-        [
-            "--trigger",
-            "new_number",
-            "--config",
-            r#"{"up_to":9}"#,
-            "--cursor",
-            "5",
-        ]
-        .map(str::to_owned)
-        .into(),
-        [
-            "--trigger",
-            "number_arrived",
-            "--config",
-            r#"{"up_to":9}"#,
-            "--request",
-            r#"{"body":7}"#,
-        ]
-        .map(str::to_owned)
-        .into(),
+    let posted = json!({ "url": url("echo"), "method": "POST", "body": { "a": [1, 2.50] } });
+    let leaked = json!({ "url": url("leak"), "headers": { "x-own": "yes" } });
+    let saved = json!({ "url": url("echo"), "into_file": true, "anonymous": true });
+    let several = [&*url("echo"), &*url("limited"), &*url("bomb"), "http://no"];
+    let tools = [
+        ("fetch", posted),
+        ("fetch", leaked),
+        ("fetch", saved),
+        ("fetch", json!({ "url": "https://elsewhere.example.org/" })),
+        ("fetch_all", json!({ "urls": several })),
+        ("upload", json!({ "url": url("echo"), "text": "héllo" })),
+        ("wait", json!({ "milliseconds": 30 })),
+        ("take_random", json!({ "length": 1000 })),
+        ("remember", json!({ "message": "once" })),
+        ("keep", json!({ "message": "thrice" })),
+        ("tell_context", json!({})),
+        ("fail", json!({ "kind": "conflict", "message": "no" })),
+        ("break_down", json!({ "message": "oh" })),
     ];
-    for call in calls {
-        let (file, ran) = record(
-            &author,
-            &call.iter().map(String::as_str).collect::<Vec<_>>(),
-        );
+    let calls = tools.map(|(tool, arguments)| vec![tool.to_owned(), arguments.to_string()]);
+    let triggers = [
+        ["new_number", "--cursor", "5"],
+        ["number_arrived", "--request", r#"{"body":7}"#],
+    ];
+    let polls = triggers.map(|[trigger, option, value]| {
+        let config = r#"{"up_to":9}"#;
+        let call = ["--trigger", trigger, "--config", config, option, value];
+        call.map(str::to_owned).to_vec()
+    });
+    for call in calls.into_iter().chain(polls) {
+        let arguments: Vec<_> = call.iter().map(String::as_str).collect();
+        let (file, ran) = record(&author, &arguments);
         let text = fs::read_to_string(&file).unwrap();
         assert!(
             !text.contains(ACCOUNT_SECRET),
@@ -222,18 +177,13 @@ async fn unplayable_cassette_is_refused_with_a_reason() {
         other[key] = value;
         other.to_string()
     };
+    let unknown = json!({ "execute": { "tool": "ABI_NOTHING", "arguments": "" } });
     for (text, why) in [
         ("{}".to_owned(), "not a cassette"),
         ("<html>".to_owned(), "not a cassette"),
         (with("cassette", 2.into()), "version 2"),
         (with("more", 1.into()), "unknown field `more`"),
-        (
-            with(
-                "call",
-                json!({ "execute": { "tool": "ABI_NOTHING", "arguments": "" } }),
-            ),
-            "ABI_NOTHING",
-        ),
+        (with("call", unknown), "ABI_NOTHING"),
     ] {
         fs::write(&file, text).unwrap();
         let output = author.toolkit(&["replay", ABI_GUEST_PATH, file.to_str().unwrap()]);
@@ -242,8 +192,20 @@ async fn unplayable_cassette_is_refused_with_a_reason() {
     }
 }
 
+async fn publish(host: &Host) {
+    let component = fs::read(ABI_GUEST_PATH).unwrap();
+    let path = "/toolkits/abi/versions/20261121_00";
+    host.as_org().put(path, component).await.expect(201);
+}
+
+async fn connect(project: &Client) {
+    let values = json!({ "api_key": ACCOUNT_SECRET });
+    project.connect("abi", "API_KEY", "default", values).await;
+}
+
 /// Runs the operator's command that exports a cassette.
-fn export(host: &Host, key: &str, log: &str, file: &std::path::Path) -> Result<(), String> {
+fn export(host: &Host, project: &Client, ran: &Answer, file: &Path) -> Result<(), String> {
+    let log = ran["log_id"].as_str().unwrap();
     let mut command = Command::new(harness::beside("toolhost"));
     command
         .args([
@@ -253,7 +215,7 @@ fn export(host: &Host, key: &str, log: &str, file: &std::path::Path) -> Result<(
             "--url",
             &host.url,
             "--api-key",
-            key,
+            project.key(),
             "-o",
         ])
         .arg(file)
@@ -273,39 +235,16 @@ async fn exported_failure_replays_on_the_authors_machine() {
         .with("logs.cassettes", "failed")
         .with_application(&["api.example.com"], Host::application());
     let host = host.start().await;
-    host.as_org()
-        .put(
-            "/toolkits/abi/versions/20261121_00",
-            fs::read(ABI_GUEST_PATH).unwrap(),
-        )
-        .await
-        .expect(201);
+    publish(&host).await;
     let project = host.as_project();
-    project
-        .connect(
-            "abi",
-            "API_KEY",
-            "default",
-            json!({ "api_key": ACCOUNT_SECRET }),
-        )
-        .await;
+    connect(&project).await;
     let tag = unique(8);
-    let failed = project
-        .execute(
-            "ABI_FETCH",
-            json!({ "url": format!("https://api.example.com/bomb/{tag}") }),
-        )
-        .await;
+    let url = json!({ "url": format!("https://api.example.com/bomb/{tag}") });
+    let failed = project.execute("ABI_FETCH", url).await;
     assert_eq!(failed.failure(), "upstream_error", "{failed:#?}");
 
     let file = author.path("failed.json");
-    export(
-        &host,
-        project.key(),
-        failed["log_id"].as_str().unwrap(),
-        &file,
-    )
-    .unwrap();
+    export(&host, &project, &failed, &file).unwrap();
     let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
     assert!(same, "{again:#}");
     let error = format!(
@@ -320,25 +259,13 @@ async fn exported_failure_replays_on_the_authors_machine() {
         .execute("ABI_KEEP", json!({ "message": "x" }))
         .await
         .expect(200);
-    let why = export(
-        &host,
-        project.key(),
-        worked["log_id"].as_str().unwrap(),
-        &file,
-    )
-    .unwrap_err();
+    let why = export(&host, &project, &worked, &file).unwrap_err();
     assert!(
         why.contains("has no cassette") && why.contains("logs.cassettes"),
         "{why}"
     );
     let other = host.new_project().await;
-    let why = export(
-        &host,
-        other.key(),
-        failed["log_id"].as_str().unwrap(),
-        &file,
-    )
-    .unwrap_err();
+    let why = export(&host, &other, &failed, &file).unwrap_err();
     assert!(why.contains("not found"), "of another project: {why}");
 }
 
@@ -349,33 +276,17 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
         .with_application(&["api.example.com"], Host::application())
         .start()
         .await;
-    host.as_org()
-        .put(
-            "/toolkits/abi/versions/20261121_00",
-            fs::read(ABI_GUEST_PATH).unwrap(),
-        )
-        .await
-        .expect(201);
+    publish(&host).await;
     let stores = host.as_project();
     let settings = json!({ "log_visibility_setting": "dont_store_data" });
     let (_, quiet) = given::project(&host, settings).await;
-    let cassette = async |project: &harness::Client, path: &str| {
-        project
-            .connect(
-                "abi",
-                "API_KEY",
-                "default",
-                json!({ "api_key": ACCOUNT_SECRET }),
-            )
-            .await;
+    let cassette = async |project: &Client, path: &str| {
+        connect(project).await;
         let arguments = json!({ "url": format!("https://api.example.com/{path}") });
         let ran = project.execute("ABI_FETCH", arguments).await.expect(200);
-        project
-            .get(&format!(
-                "/logs/tool_execution/{}/cassette",
-                ran["log_id"].as_str().unwrap()
-            ))
-            .await
+        let log = ran["log_id"].as_str().unwrap();
+        let path = format!("/logs/tool_execution/{log}/cassette");
+        project.get(&path).await
     };
     let tag = unique(8);
     let kept = cassette(&stores, &format!("leak/{tag}")).await.expect(200);
@@ -386,14 +297,10 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
         "{}",
         kept.text
     );
-    cassette(&stores, "big/large/300000")
-        .await
-        .expect(404)
-        .assert_envelope();
-    cassette(&quiet, "echo/quiet")
-        .await
-        .expect(404)
-        .assert_envelope();
+    for (project, path) in [(&stores, "big/large/300000"), (&quiet, "echo/quiet")] {
+        let missing = cassette(project, path).await;
+        missing.expect(404).assert_envelope();
+    }
     let data = host.data();
     let (_folder, status) = host.terminate().await;
     assert!(status.success());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use harness::{Answer, Client, Dice, Guest, Host, guest, host::Setup};
+use harness::{Answer, Client, Dice, Guest, Host, fake_app::percent, guest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -109,13 +109,26 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
     }
 }
 
-fn slugs(page: &Answer) -> Vec<String> {
-    page["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["slug"].as_str().unwrap().to_owned())
+/// Returns a member of each item of a page.
+fn members(page: &Answer, name: &str) -> Vec<String> {
+    let items = page["items"].as_array().unwrap().iter();
+    items
+        .map(|item| item[name].as_str().unwrap().to_owned())
         .collect()
+}
+
+fn slugs(page: &Answer) -> Vec<String> {
+    members(page, "slug")
+}
+
+/// Returns the slugs on the first page of a list.
+async fn listed(client: &Client, path: &str) -> Vec<String> {
+    slugs(&client.get(path).await.expect(200))
+}
+
+async fn next_page(client: &Client, path: &str, cursor: &str) -> Answer {
+    let path = format!("{path}&cursor={}", percent(cursor));
+    client.get(&path).await.expect(200)
 }
 
 /// Returns the slugs of all pages, beginning with the given first page.
@@ -124,13 +137,7 @@ async fn rest(client: &Client, path: &str, first: &Answer) -> Vec<String> {
     let (mut next, mut number) = (first["next_cursor"].clone(), 1);
     let total = &first["total_items"];
     while let Some(cursor) = next.as_str() {
-        let page = client
-            .get(&format!(
-                "{path}&cursor={}",
-                harness::fake_app::percent(cursor)
-            ))
-            .await
-            .expect(200);
+        let page = next_page(client, path, cursor).await;
         number += 1;
         assert_eq!(
             (&page["total_items"], &page["current_page"]),
@@ -166,11 +173,10 @@ async fn tool_lists_match_a_plain_filter() {
         if names.len() < conditions.len() {
             continue;
         }
-        let expected: Vec<_> = tools
+        let matching = tools
             .iter()
-            .filter(|tool| conditions.iter().all(|(_, lets)| lets(tool)))
-            .collect();
-        let mut expected: Vec<_> = expected.into_iter().map(|tool| tool.slug.clone()).collect();
+            .filter(|tool| conditions.iter().all(|(_, lets)| lets(tool)));
+        let mut expected: Vec<_> = matching.map(|tool| tool.slug.clone()).collect();
         let query: Vec<_> = conditions.iter().map(|(text, _)| text.as_str()).collect();
         let path = format!("/tools?limit={}&{}", 1 + dice.below(6), query.join("&"));
         let first = project.get(&path).await.expect(200);
@@ -193,19 +199,14 @@ async fn toolkit_lists_match_a_plain_filter() {
     for _ in 0..7 {
         let mut manifest = guest::manifest(&given::slug());
         manifest["categories"] = json!(some(&mut dice, &["mail-boxes", "files"]));
-        manifest["name"] = json!(format!(
-            "{}{}",
-            ["b", "A", "c"][dice.below(3) as usize],
-            dice.below(1_000)
-        ));
+        let letter = ["b", "A", "c"][dice.below(3) as usize];
+        manifest["name"] = json!(format!("{letter}{}", dice.below(1_000)));
         manifest["description"] = json!(DRAWN_WORDS[dice.below(5) as usize]);
         host.publish(Guest::echo().component(), &manifest).await;
         let gone = dice.below(3) == 0;
         if gone {
-            host.as_org()
-                .delete(&guest::address(&manifest))
-                .await
-                .expect(200);
+            let deprecated = host.as_org().delete(&guest::address(&manifest)).await;
+            deprecated.expect(200);
         }
         toolkits.insert(0, (manifest, gone));
     }
@@ -266,13 +267,10 @@ async fn toolkit_lists_match_a_plain_filter() {
             "/toolkits?limit={}&search={search}&include_deprecated={gone}{order}{of_category}",
             1 + dice.below(4),
         );
-        let first = host.as_project().get(&path).await.expect(200);
+        let project = host.as_project();
+        let first = project.get(&path).await.expect(200);
         assert_eq!(first["total_items"], expected.len(), "{path}");
-        assert_eq!(
-            rest(&host.as_project(), &path, &first).await,
-            expected,
-            "{path}"
-        );
+        assert_eq!(rest(&project, &path, &first).await, expected, "{path}");
     }
 }
 
@@ -283,42 +281,18 @@ async fn publishing_between_pages_skips_and_repeats_nothing() {
     let tools = published(&host, &mut Dice::new(seed), 4).await;
     let expected: Vec<_> = tools.iter().map(|tool| tool.slug.clone()).collect();
     let project = host.as_project();
-    let first = project
-        .clone()
-        .with_newer_prefix()
-        .get("/tools?limit=1")
-        .await
-        .expect(200);
-    let toolkits = project
-        .get("/toolkits?limit=1&sort_by=alphabetically")
-        .await
-        .expect(200);
-    let before = project
-        .get("/toolkits?limit=100&sort_by=alphabetically")
-        .await
-        .expect(200);
+    let newest = project.clone().with_newer_prefix();
+    let (one_tool, one_toolkit) = ("/tools?limit=1", "/toolkits?limit=1&sort_by=alphabetically");
+    let first_tool = newest.get(one_tool).await.expect(200);
+    let first_toolkit = project.get(one_toolkit).await.expect(200);
+    let before = listed(&project, "/toolkits?limit=100&sort_by=alphabetically").await;
     published(&host, &mut Dice::new(seed + 1), 1).await;
     let mut newer = guest::manifest(&tools[0].toolkit);
     newer["version"] = json!("20260202_00");
     host.publish(Guest::constant().component(), &newer).await;
-    assert_eq!(
-        rest(
-            &project.clone().with_newer_prefix(),
-            "/tools?limit=1",
-            &first
-        )
-        .await,
-        expected
-    );
-    let path = "/toolkits?limit=1&sort_by=alphabetically";
-    assert_eq!(rest(&project, path, &toolkits).await, slugs(&before));
-    let now = slugs(
-        &project
-            .with_newer_prefix()
-            .get("/tools?limit=100")
-            .await
-            .expect(200),
-    );
+    assert_eq!(rest(&newest, one_tool, &first_tool).await, expected);
+    assert_eq!(rest(&project, one_toolkit, &first_toolkit).await, before);
+    let now = listed(&newest, "/tools?limit=100").await;
     assert!(
         now.contains(&guest::tool(&tools[0].toolkit)),
         "the next list has what is new: {now:?}"
@@ -337,28 +311,15 @@ async fn insertion_between_pages_skips_and_repeats_nothing() {
         made(user).await;
     }
     for path in ["/auth_configs?limit=2", "/connected_accounts?limit=2"] {
-        let ids = |page: &Answer| -> Vec<String> {
-            page["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|item| item["id"].as_str().unwrap().to_owned())
-                .collect()
-        };
-        let expected = ids(&project.get(&path.replace("=2", "=100")).await.expect(200));
+        let whole = project.get(&path.replace("=2", "=100")).await.expect(200);
+        let expected = members(&whole, "id");
         let mut page = project.get(path).await.expect(200);
-        let mut told = ids(&page);
+        let mut told = members(&page, "id");
         while let Some(cursor) = page["next_cursor"].as_str() {
             made("later").await;
-            page = project
-                .get(&format!(
-                    "{path}&cursor={}",
-                    harness::fake_app::percent(cursor)
-                ))
-                .await
-                .expect(200);
+            page = next_page(&project, path, cursor).await;
             assert_eq!(page["total_items"], json!(expected.len()), "{path}");
-            told.extend(ids(&page));
+            told.extend(members(&page, "id"));
         }
         assert_eq!(told, expected, "{path}");
     }
@@ -379,18 +340,13 @@ async fn search_finds_all_tools_with_its_words() {
     ]);
     host.publish(Guest::echo().component(), &manifest).await;
     let project = host.new_project().await;
-    let found = slugs(
-        &project
-            .get(&format!("/tools?query={word}%20POST"))
-            .await
-            .expect(200),
-    );
+    let found = listed(&project, &format!("/tools?query={word}%20POST")).await;
     assert_eq!(found[0], named(&word));
     let expected = [named(&word), named("A"), named("B")];
     let found: BTreeSet<_> = found.into_iter().take(3).collect();
     assert_eq!(found, BTreeSet::from(expected));
     let absent = format!("/tools?query={}", harness::unique(12));
-    assert!(slugs(&project.get(&absent).await.expect(200)).is_empty());
+    assert!(listed(&project, &absent).await.is_empty());
 }
 
 #[tokio::test]
@@ -399,15 +355,9 @@ async fn invalid_cursor_is_refused() {
     given::shared_echo().await;
     given::keyed().await;
     let first = project.get("/toolkits?limit=1").await.expect(200);
-    let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
-    let (one, other) = (
-        format!("/toolkits?cursor={cursor}"),
-        format!("/toolkits?limit=50&cursor={cursor}"),
-    );
-    let (one, other) = (
-        project.get(&one).await.expect(200),
-        project.get(&other).await.expect(200),
-    );
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let one = next_page(&project, "/toolkits?", cursor).await;
+    let other = next_page(&project, "/toolkits?limit=50", cursor).await;
     assert_eq!(
         (one["items"].as_array().unwrap().len(), &one["current_page"]),
         (1, &2.into())
@@ -423,13 +373,9 @@ async fn invalid_cursor_is_refused() {
             "{wrong}: {answer:#?}"
         );
     }
-    project
-        .post(
-            "/logs/tool_execution",
-            &json!({ "cursor": "MS0xLW5vdGhpbmc=" }),
-        )
-        .await
-        .expect(400);
+    let wrong = json!({ "cursor": "MS0xLW5vdGhpbmc=" });
+    let refused = project.post("/logs/tool_execution", &wrong).await;
+    refused.expect(400);
 }
 
 #[tokio::test]
@@ -445,20 +391,12 @@ async fn usage_order_of_toolkits_survives_a_restart() {
             project.execute(tool, json!({})).await.expect(200);
         }
     }
-    let order: Vec<_> = [1, 0, 2]
-        .map(|place| tools[place].trim_end_matches("_RUN").to_lowercase())
-        .into();
-    assert_eq!(
-        slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)),
-        order
-    );
-    let (setup, _) = host.terminate().await;
-    let host = setup.start().await;
+    let by_usage = "/toolkits?sort_by=usage";
+    let order = [1, 0, 2].map(|place| tools[place].trim_end_matches("_RUN").to_lowercase());
+    assert_eq!(listed(&project, by_usage).await, order);
+    let host = host.terminate().await.0.start().await;
     let project = host.as_project();
-    assert_eq!(
-        slugs(&project.get("/toolkits?sort_by=usage").await.expect(200)),
-        order
-    );
+    assert_eq!(listed(&project, by_usage).await, order);
     let several =
         json!({ "toolkits": [order[2], order[0], "no_such_toolkit"], "sort_by": "usage" });
     let several = project.post("/toolkits/multi", &several).await.expect(200);
@@ -474,62 +412,34 @@ async fn named_toolkits_are_listed_even_if_deprecated() {
     let category = format!("kind-{}", harness::unique(4));
     manifest["categories"] = json!([category]);
     host.publish(Guest::echo().component(), &manifest).await;
-    let named = |body: Value| {
-        let project = project.clone();
-        async move { slugs(&project.post("/toolkits/multi", &body).await.expect(200)) }
+    let named = async |body: Value| {
+        let several = project.post("/toolkits/multi", &body).await;
+        slugs(&several.expect(200))
     };
-    assert_eq!(
-        named(json!({ "toolkits": [slug.to_uppercase()] })).await,
-        [slug.as_str()]
-    );
-    assert_eq!(
-        named(json!({ "category": category })).await,
-        [slug.as_str()]
-    );
-    assert!(
-        named(json!({ "toolkits": [slug], "managed_by": "project" }))
-            .await
-            .is_empty()
-    );
+    let upper = json!({ "toolkits": [slug.to_uppercase()] });
+    let of_category = json!({ "category": category });
+    let of_project = json!({ "toolkits": [slug], "managed_by": "project" });
+    assert_eq!(named(upper).await, [slug.as_str()]);
+    assert_eq!(named(of_category.clone()).await, [slug.as_str()]);
+    assert!(named(of_project).await.is_empty());
     let by_name = category.replacen("kind-", "Kind%20", 1);
-    assert_eq!(
-        slugs(
-            &project
-                .get(&format!("/toolkits?category={by_name}"))
-                .await
-                .expect(200)
-        ),
-        [slug.as_str()]
-    );
-    host.as_org()
-        .delete(&guest::address(&manifest))
-        .await
-        .expect(200);
-    assert!(named(json!({ "category": category })).await.is_empty());
+    let by_name = format!("/toolkits?category={by_name}");
+    assert_eq!(listed(&project, &by_name).await, [slug.as_str()]);
+    let deprecated = host.as_org().delete(&guest::address(&manifest)).await;
+    deprecated.expect(200);
+    assert!(named(of_category).await.is_empty());
     assert_eq!(named(json!({ "toolkits": [slug] })).await, [slug.as_str()]);
-    assert!(
-        slugs(
-            &project
-                .get(&format!("/toolkits?search={slug}"))
-                .await
-                .expect(200)
-        )
-        .is_empty()
-    );
-    let all = project
-        .get(&format!("/toolkits?search={slug}&include_deprecated=true"))
-        .await
-        .expect(200);
-    assert_eq!(slugs(&all), [slug]);
-    project
-        .post("/toolkits/multi", &json!({ "sort_by": "colour" }))
-        .await
-        .expect(400)
-        .assert_envelope();
-    project
-        .post("/toolkits/multi", &json!({ "managed_by": "nobody" }))
-        .await
-        .expect(400);
+    let search = format!("/toolkits?search={slug}");
+    assert!(listed(&project, &search).await.is_empty());
+    let all = format!("{search}&include_deprecated=true");
+    assert_eq!(listed(&project, &all).await, [slug]);
+    for wrong in [
+        json!({ "sort_by": "colour" }),
+        json!({ "managed_by": "nobody" }),
+    ] {
+        let refused = project.post("/toolkits/multi", &wrong).await;
+        refused.expect(400).assert_envelope();
+    }
 }
 
 #[tokio::test]
@@ -544,54 +454,31 @@ async fn version_selector_applies_globally_or_per_toolkit() {
             host.publish(Guest::echo().component(), &manifest).await;
         }
     }
-    let versions = |query: String| {
-        let (project, path) = (
-            project.clone(),
-            format!("/tools?toolkit_slug={}&{query}", slugs.join(",")),
-        );
-        async move {
-            let page = project.get(&path).await.expect(200);
-            let versions = page["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|item| item["version"].as_str().unwrap().to_owned());
-            versions.collect::<Vec<_>>()
-        }
+    let versions = async |query: &str| {
+        let path = format!("/tools?toolkit_slug={}&{query}", slugs.join(","));
+        members(&project.get(&path).await.expect(200), "version")
     };
-    let (old, new) = ("20260101_00".to_owned(), "20260202_00".to_owned());
-    assert_eq!(versions(String::new()).await, [new.clone(), new.clone()]);
-    assert_eq!(
-        versions("toolkit_versions=20260101_00".into()).await,
-        [old.clone(), old.clone()]
-    );
-    assert_eq!(
-        versions("toolkit_versions=00000000_00".into()).await,
-        [old.clone(), old.clone()]
-    );
+    let (old, new) = ("20260101_00", "20260202_00");
     // The second toolkit was published last and is listed first.
-    assert_eq!(
-        versions(format!("toolkit_versions%5B{}%5D=20260101_00", slugs[1])).await,
-        [old.clone(), new.clone()]
-    );
-    assert!(
-        versions("toolkit_versions=20300101_00".into())
-            .await
-            .is_empty()
-    );
-    let path = format!("/tools/{}", guest::tool(&slugs[0]));
-    let one = |query: &str| {
-        let (project, path) = (project.clone(), format!("{path}?{query}"));
-        async move { project.get(&path).await.expect(200)["version"].clone() }
-    };
-    assert_eq!(
-        one("toolkit_versions=20260101_00&version=latest").await,
-        new
-    );
-    assert_eq!(
-        one(&format!("toolkit_versions[{}]=20260101_00", slugs[0])).await,
-        old
-    );
+    let of_second = format!("toolkit_versions%5B{}%5D=20260101_00", slugs[1]);
+    for (query, expected) in [
+        ("", &[new, new][..]),
+        ("toolkit_versions=20260101_00", &[old, old]),
+        ("toolkit_versions=00000000_00", &[old, old]),
+        (&of_second, &[old, new]),
+        ("toolkit_versions=20300101_00", &[]),
+    ] {
+        assert_eq!(versions(query).await, expected, "{query}");
+    }
+    let of_first = format!("toolkit_versions[{}]=20260101_00", slugs[0]);
+    for (query, expected) in [
+        ("toolkit_versions=20260101_00&version=latest", new),
+        (&of_first, old),
+    ] {
+        let path = format!("/tools/{}?{query}", guest::tool(&slugs[0]));
+        let tool = project.get(&path).await.expect(200);
+        assert_eq!(tool["version"], expected, "{query}");
+    }
 }
 
 #[tokio::test]
@@ -620,43 +507,27 @@ async fn tool_scopes_are_listed_and_recommended() {
     host.publish(Guest::echo().component(), &manifest).await;
 
     let both = json!([guest::tool(&slug), second["slug"]]);
-    let needed = project
-        .post(
-            "/tools/scopes/required",
-            &json!({ "tools": both, "version": "latest" }),
-        )
-        .await
-        .expect(200);
+    let required = "/tools/scopes/required";
+    let body = json!({ "tools": both, "version": "latest" });
+    let needed = project.post(required, &body).await.expect(200);
     assert_eq!(needed["scopes_required"], json!(["read", "write"]));
     let each = &needed["per_tool_requirements"];
-    assert_eq!(
-        each[0],
-        json!({ "tool": guest::tool(&slug), "scope_requirements": { "all_of": ["write", "read"] } })
-    );
-    assert_eq!(
-        each[1],
-        json!({ "tool": second["slug"], "scope_requirements": null })
-    );
-    let unknown = project
-        .post(
-            "/tools/scopes/required",
-            &json!({ "tools": ["NO_SUCH_TOOL"] }),
-        )
-        .await
-        .expect(400);
+    let of_first = json!({ "all_of": ["write", "read"] });
+    for (index, expected) in [of_first, Value::Null].into_iter().enumerate() {
+        let expected = json!({ "tool": both[index], "scope_requirements": expected });
+        assert_eq!(each[index], expected);
+    }
+    let unknown = json!({ "tools": ["NO_SUCH_TOOL"] });
+    let refused = project.post(required, &unknown).await.expect(400);
     assert!(
-        unknown.problems()[0].contains("NO_SUCH_TOOL"),
-        "{unknown:?}"
+        refused.problems()[0].contains("NO_SUCH_TOOL"),
+        "{refused:?}"
     );
-    project
-        .post("/tools/scopes/required", &json!({ "tools": [] }))
-        .await
-        .expect(400);
+    let none = json!({ "tools": [] });
+    project.post(required, &none).await.expect(400);
 
-    let context = project
-        .get(&format!("/toolkits/{slug}/scopes/grant_context"))
-        .await
-        .expect(200);
+    let grant_context = |slug: &str| format!("/toolkits/{slug}/scopes/grant_context");
+    let context = project.get(&grant_context(&slug)).await.expect(200);
     assert_eq!(
         (&context["auth_scheme"], &context["toolkit_version"]),
         (&"OAUTH2".into(), &"20260101_00".into())
@@ -668,23 +539,15 @@ async fn tool_scopes_are_listed_and_recommended() {
         ),
         (&json!([]), &json!({}))
     );
-    project
-        .get(&format!(
-            "/toolkits/{slug}/scopes/grant_context?auth_scheme=API_KEY"
-        ))
-        .await
-        .expect(400);
-    project
-        .get("/toolkits/no_such_toolkit/scopes/grant_context")
-        .await
-        .expect(404);
+    let other_scheme = format!("{}?auth_scheme=API_KEY", grant_context(&slug));
+    project.get(&other_scheme).await.expect(400);
+    let nowhere = grant_context("no_such_toolkit");
+    project.get(&nowhere).await.expect(404);
 
-    let recommend = |body: Value| {
-        let (project, path) = (
-            project.clone(),
-            format!("/toolkits/{slug}/scopes/recommended"),
-        );
-        async move { project.post(&path, &body).await.expect(200)["scopes"].clone() }
+    let path = format!("/toolkits/{slug}/scopes/recommended");
+    let recommend = async |body: Value| {
+        let recommended = project.post(&path, &body).await;
+        recommended.expect(200)["scopes"].clone()
     };
     let scopes = recommend(json!({ "tools": [guest::tool(&slug)] })).await;
     assert_eq!(
@@ -702,24 +565,16 @@ async fn tool_scopes_are_listed_and_recommended() {
     );
     let some = json!({ "tools": [second["slug"]], "include": ["extra"], "available_scopes": ["offline", "read"] });
     assert_eq!(recommend(some).await["fewest"], json!(["offline"]));
-    let path = format!("/toolkits/{slug}/scopes/recommended");
-    project
-        .post(&path, &json!({ "tools": ["NO_SUCH_TOOL"] }))
-        .await
-        .expect(400)
-        .assert_envelope();
+    let refused = project.post(&path, &unknown).await.expect(400);
+    refused.assert_envelope();
 
     let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
     let scheme = &detail["auth_config_details"][0];
     assert_eq!(scheme["required_scopes"], json!(["offline"]));
-    let required = scheme["fields"]["auth_config_creation"]["required"]
-        .as_array()
-        .unwrap();
-    let names: Vec<_> = required
-        .iter()
-        .map(|field| field["name"].as_str().unwrap())
-        .collect();
+    let fields = &scheme["fields"]["auth_config_creation"]["required"];
+    let names = [0, 1].map(|index| &fields[index]["name"]);
     assert_eq!(names, ["client_id", "client_secret"]);
+    assert_eq!(fields[2], Value::Null);
     assert_eq!(
         scheme["deprecated_auth_provider_details"]["token_url"],
         "https://api.example.com/token"

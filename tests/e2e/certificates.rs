@@ -39,9 +39,8 @@ fn values(own: &Certificate) -> Value {
 async fn whoami(project: &Client, slug: &str, user: &str) -> Answer {
     let arguments = json!({ "url": "https://api.example.com/me" });
     let body = json!({ "arguments": arguments, "user_id": user, "version": "latest" });
-    project
-        .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
-        .await
+    let path = format!("/tools/execute/{}", guest::tool(slug));
+    project.post(&path, &body).await
 }
 
 #[tokio::test]
@@ -50,10 +49,7 @@ async fn concurrent_calls_present_their_own_certificate() {
     let project = host.as_project();
     let slug = given::slug();
     given::publish_with_scheme(&host, &slug, scheme()).await;
-    let (amy, bob) = (
-        application.certificate("amy"),
-        application.certificate("bob"),
-    );
+    let [amy, bob] = ["amy", "bob"].map(|user| application.certificate(user));
     project.connect(&slug, "API_KEY", "amy", values(&amy)).await;
     // A single-line form field replaces line breaks with spaces.
     let flat = |text: &str| text.replace('\n', " ");
@@ -67,24 +63,16 @@ async fn concurrent_calls_present_their_own_certificate() {
         };
         let (project, slug) = (&project, &slug);
         async move {
-            (
-                whoami(project, slug, user).await.data()["certificate"].clone(),
-                own.fingerprint.clone(),
-            )
+            let shown = whoami(project, slug, user).await.data();
+            assert_eq!(shown["certificate"], own.fingerprint, "{user}");
         }
     });
-    for (shown, own) in futures::future::join_all(calls).await {
-        assert_eq!(shown, own);
-    }
+    futures::future::join_all(calls).await;
     let body = json!({ "connected_account_id": id, "endpoint": "/proxied", "method": "GET" });
-    let passed = project
-        .post("/tools/execute/proxy", &body)
-        .await
-        .expect(200);
-    assert_eq!(
-        (&passed["data"]["certificate"], &passed["data"]["path"]),
-        (&bob.fingerprint.into(), &"/proxied".into())
-    );
+    let passed = project.post("/tools/execute/proxy", &body).await;
+    let passed = passed.expect(200);
+    assert_eq!(passed["data"]["certificate"], bob.fingerprint);
+    assert_eq!(passed["data"]["path"], "/proxied");
     let shown = project.account(&id).await;
     assert!(!shown.text.contains("PRIVATE KEY"), "{shown:?}");
 }
@@ -103,32 +91,22 @@ async fn missing_or_unreadable_certificate_is_refused() {
     );
     let slug = given::slug();
     given::publish_with_scheme(&host, &slug, scheme()).await;
-    let (own, other) = (
-        application.certificate("own"),
-        application.certificate("other"),
-    );
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config =
-        project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let [own, other] = ["own", "other"].map(|name| application.certificate(name));
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     let half = &own.key[..own.key.len() / 2];
     let state = |key: &str| json!({ "authScheme": "API_KEY", "val": { "certificate": own.certificate, "private_key": key } });
     let connection = |key: &str| json!({ "auth_config": { "id": config }, "connection": { "state": state(key) } });
-    let made = project
-        .post("/connected_accounts", &connection(&own.key))
-        .await
-        .expect(201);
-    let id = made["id"].as_str().unwrap();
+    let made = connection(&own.key);
+    let made = project.post("/connected_accounts", &made).await.expect(201);
+    let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     for (key, why) in [
         (half, "PEM"),
         (&other.certificate, "PEM"),
         (&other.key, "do not match"),
     ] {
-        let path = format!("/connected_accounts/{id}");
         let made = project.post("/connected_accounts", &connection(key)).await;
-        let patched = project
-            .patch(&path, &json!({ "connection": { "state": state(key) } }))
-            .await;
+        let patch = json!({ "connection": { "state": state(key) } });
+        let patched = project.patch(&path, &patch).await;
         for refused in [made, patched] {
             let refused = refused.expect(400);
             let said = refused.problems().concat();
@@ -139,15 +117,11 @@ async fn missing_or_unreadable_certificate_is_refused() {
             assert!(!refused.text.contains("BEGIN"), "{refused:?}");
         }
     }
-    assert_eq!(
-        project.get("/connected_accounts").await.expect(200)["total_items"],
-        2
-    );
-    assert_eq!(
-        whoami(&project, &slug, "default").await.data()["certificate"],
-        own.fingerprint,
-        "it has its own key still"
-    );
+    let accounts = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(accounts["total_items"], 2);
+    // It has its own key still.
+    let shown = whoami(&project, &slug, "default").await.data();
+    assert_eq!(shown["certificate"], own.fingerprint);
 }
 
 #[tokio::test]
@@ -217,11 +191,8 @@ async fn certificate_is_presented_through_a_proxy() {
         project.post("/connected_accounts", &body).await.expect(201);
     }
     for (user, own) in own.iter().chain(&own) {
-        assert_eq!(
-            whoami(&project, &slug, user).await.data()["certificate"],
-            own.fingerprint,
-            "{user}"
-        );
+        let shown = whoami(&project, &slug, user).await.data();
+        assert_eq!(shown["certificate"], own.fingerprint, "{user}");
     }
     let asked = tunnel.asked();
     assert_eq!(
@@ -256,17 +227,12 @@ async fn the_token_endpoint_sees_the_certificate_too() {
     given::publish_with_scheme(&host, &slug, scheme).await;
     let own = application.certificate("robot");
     let credentials = json!({ "client_id": "robot" });
-    let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config =
-        project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let config = project.auth_config(&slug, "S2S_OAUTH2", credentials).await;
     let state = json!({ "authScheme": "S2S_OAUTH2", "val": values(&own) });
     let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    assert_eq!(
-        (&made["status"], &made["connectionData"]["val"]["seen"]),
-        (&"ACTIVE".into(), &own.fingerprint.clone().into())
-    );
+    assert_eq!(made["status"], "ACTIVE");
+    assert_eq!(made["connectionData"]["val"]["seen"], own.fingerprint);
     let answer = whoami(&project, &slug, "default").await.data();
     assert_eq!(answer["certificate"], own.fingerprint);
 }

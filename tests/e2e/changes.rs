@@ -27,28 +27,24 @@ fn bytes(manifest: &Value) -> Vec<u8> {
     guest::with_manifest(Guest::echo().component(), manifest)
 }
 
-async fn put(host: &Host, manifest: &Value, query: &str) -> Answer {
-    host.as_org()
-        .put(
-            &format!("{}{query}", guest::address(manifest)),
-            bytes(manifest),
-        )
-        .await
+/// Publishes a version, which must be answered with a status.
+async fn put(host: &Host, manifest: &Value, query: &str, status: u16) -> Answer {
+    let path = format!("{}{query}", guest::address(manifest));
+    let answer = host.as_org().put(&path, bytes(manifest)).await;
+    answer.expect(status)
 }
 
 #[tokio::test]
 async fn breaking_same_day_correction_needs_confirmation() {
     let host = Host::shared().await;
     let slug = given::slug();
-    put(host, &version(&slug, "20260101_00"), "")
-        .await
-        .expect(201);
+    put(host, &version(&slug, "20260101_00"), "", 201).await;
     let mut more = version(&slug, "20260101_01");
     more["tools"][0]["input"]["properties"]["loud"] = json!({ "type": "boolean" });
-    put(host, &more, "").await.expect(201);
+    put(host, &more, "", 201).await;
 
     let next = breaking(&slug, "20260101_02");
-    let refused = put(host, &next, "").await.expect(422);
+    let refused = put(host, &next, "", 422).await;
     refused.assert_envelope();
     assert_eq!(refused["error"]["slug"], "Toolkit_BreakingChange");
     let place = format!("tools.{}.input", guest::tool(&slug));
@@ -60,43 +56,26 @@ async fn breaking_same_day_correction_needs_confirmation() {
             refused.problems()
         );
     }
-    put(host, &next, "?breaking=false").await.expect(422);
-    put(host, &next, "?breaking=perhaps").await.expect(400);
-    let detail = host
-        .new_project()
-        .await
-        .get(&format!("/toolkits/{slug}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        detail["meta"]["version"], "20260101_01",
-        "nothing was published"
-    );
+    put(host, &next, "?breaking=false", 422).await;
+    put(host, &next, "?breaking=perhaps", 400).await;
+    let project = host.new_project().await;
+    let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
+    assert_eq!(detail["meta"]["version"], "20260101_01", "unchanged");
 
-    put(host, &next, "?breaking=true").await.expect(201);
-    put(host, &next, "").await.expect(200);
+    put(host, &next, "?breaking=true", 201).await;
+    put(host, &next, "", 200).await;
 }
 
 #[tokio::test]
 async fn new_day_may_contain_breaking_changes() {
     let host = Host::shared().await;
     let slug = given::slug();
-    put(host, &version(&slug, "20260101_00"), "")
-        .await
-        .expect(201);
-    put(host, &breaking(&slug, "20260102_00"), "")
-        .await
-        .expect(201);
-    put(host, &version(&slug, "20260102_01"), "")
-        .await
-        .expect(422);
-    host.as_org()
-        .delete(&format!("/toolkits/{slug}/versions/20260102_00"))
-        .await
-        .expect(200);
-    put(host, &version(&slug, "20260102_01"), "")
-        .await
-        .expect(201);
+    put(host, &version(&slug, "20260101_00"), "", 201).await;
+    put(host, &breaking(&slug, "20260102_00"), "", 201).await;
+    put(host, &version(&slug, "20260102_01"), "", 422).await;
+    let path = format!("/toolkits/{slug}/versions/20260102_00");
+    host.as_org().delete(&path).await.expect(200);
+    put(host, &version(&slug, "20260102_01"), "", 201).await;
 }
 
 #[tokio::test]
@@ -105,9 +84,13 @@ async fn changelog_lists_changes_between_versions() {
     let project = host.new_project().await;
     let slug = given::slug();
     for day in 1..=11 {
-        put(host, &version(&slug, &format!("202601{day:02}_00")), "")
-            .await
-            .expect(201);
+        put(
+            host,
+            &version(&slug, &format!("202601{day:02}_00")),
+            "",
+            201,
+        )
+        .await;
     }
     let of = |answer: Answer| {
         let items = answer["items"].as_array().unwrap();
@@ -127,9 +110,7 @@ async fn changelog_lists_changes_between_versions() {
         json!({ "version": "20260111_00", "changelog": "only the code changed" })
     );
 
-    put(host, &breaking(&slug, "20260112_00"), "")
-        .await
-        .expect(201);
+    put(host, &breaking(&slug, "20260112_00"), "", 201).await;
     let after = of(project.get("/toolkits/changelog").await.expect(200));
     assert_eq!(after["versions"][0]["version"], "20260112_00");
     let text = after["versions"][0]["changelog"].as_str().unwrap();
@@ -145,30 +126,20 @@ async fn changelog_lists_changes_between_versions() {
 async fn author_command_shows_changes_and_publishes_on_confirmation() {
     let host = Host::shared().await;
     let slug = given::slug();
-    put(host, &version(&slug, "20260101_00"), "")
-        .await
-        .expect(201);
+    put(host, &version(&slug, "20260101_00"), "", 201).await;
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("new.wasm"),
-        bytes(&breaking(&slug, "20260101_01")),
-    )
-    .unwrap();
-    let key = host.as_org().key().to_owned();
+    let component = bytes(&breaking(&slug, "20260101_01"));
+    std::fs::write(folder.path().join("new.wasm"), component).unwrap();
     let variables = [
-        ("TOOLHOST_URL", host.url.as_str()),
-        ("TOOLHOST_ORG_API_KEY", key.as_str()),
+        ("TOOLHOST_URL", &*host.url),
+        ("TOOLHOST_ORG_API_KEY", &*host.org_key),
     ];
     let run = |arguments: &[&str]| toolkit(folder.path(), &variables, arguments);
 
     let shown = run(&["diff", &format!("{slug}@latest"), "new.wasm"]);
     assert_eq!(shown.code, Some(1), "{shown:#?}");
-    assert!(
-        shown
-            .stdout
-            .contains("input.said: is gone (breaks callers)"),
-        "{shown:#?}"
-    );
+    let line = "input.said: is gone (breaks callers)";
+    assert!(shown.stdout.contains(line), "{shown:#?}");
     let shown = run(&["diff", &format!("{slug}@20260101_00"), "new.wasm", "--json"]);
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(

@@ -29,10 +29,7 @@ async fn newest_client_libraries_understand_the_api() {
     host.publish(Guest::echo().component(), &manifest).await;
     for library in Library::ALL {
         let project = host.new_project().await;
-        let scheme =
-            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-        let config = json!({ "toolkit": { "slug": slug }, "auth_config": scheme });
-        let config = project.post("/auth_configs", &config).await.expect(201);
+        let config = project.auth_config(&slug, "API_KEY", json!({})).await;
         let scheme = match library {
             Library::Python => "auth_scheme",
             Library::JavaScript => "authScheme",
@@ -41,7 +38,7 @@ async fn newest_client_libraries_understand_the_api() {
             "url": host.url, "key": project.key(), "tool": guest::tool(&slug), "arguments": { "a": 1 },
             "use_case": format!("weigh a parcel of {slug}"), "toolkit": slug, "asked_toolkit": slug,
             "trigger": given::trigger(&slug, "POSTED")["slug"], "config": {},
-            "auth_config": config["auth_config"]["id"],
+            "auth_config": config,
             "state": { scheme: "API_KEY", "val": { "api_key": harness::secret() } },
         });
         let report = Assistant::start_application(library, &options)

@@ -1,15 +1,19 @@
 //! OAuth clients created by the server: registered once with the provider, or published as a
 //! metadata document.
 
+use std::collections::BTreeSet;
+
 use futures::future::join_all;
 use harness::{
     Answer, BucketService, Client, Host, Postgres, fake_app::ReceivedRequest, host::Setup,
     wait_until,
 };
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given::{self, Oauth, status};
+use crate::{
+    callbacks::parameter,
+    given::{self, Oauth, open, status},
+};
 
 /// Creates a toolkit whose provider supports client registration, and an auth config without a
 /// client.
@@ -29,59 +33,50 @@ fn posted(oauth: &Oauth, place: &str) -> Vec<ReceivedRequest> {
 }
 
 fn client_of(made: &Answer) -> String {
-    let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
-    url.query_pairs()
-        .find(|(name, _)| name == "client_id")
-        .unwrap()
-        .1
-        .into_owned()
+    parameter(made["redirect_url"].as_str().unwrap(), "client_id")
+}
+
+/// Asserts that all connection attempts have the only client that was registered. Returns its id.
+fn only_client(oauth: &Oauth, made: &[Answer]) -> String {
+    let clients: BTreeSet<_> = made.iter().map(client_of).collect();
+    assert_eq!((clients.len(), registrations(oauth)), (1, 1));
+    clients.into_iter().next().unwrap()
+}
+
+fn registrations(oauth: &Oauth) -> usize {
+    oauth.issuer.granted("registration")
+}
+
+fn refreshes(oauth: &Oauth) -> usize {
+    oauth.issuer.granted("refresh_token")
 }
 
 #[tokio::test]
 async fn concurrent_connections_register_one_client() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    project
-        .patch("/org/project/config", &json!({ "display_name": "Acme" }))
-        .await
-        .expect(200);
+    let name = json!({ "display_name": "Acme" });
+    let named = project.patch("/org/project/config", &name).await;
+    named.expect(200);
     let oauth = registering(host, &project).await;
-    let detail = project
-        .get(&format!("/toolkits/{}", oauth.slug))
-        .await
-        .expect(200);
-    assert_eq!(
-        detail["auth_config_details"][0]["fields"]["auth_config_creation"]["required"],
-        json!([])
-    );
+    let detail = project.get(&format!("/toolkits/{}", oauth.slug)).await;
+    let detail = detail.expect(200);
+    let fields = &detail["auth_config_details"][0]["fields"];
+    assert_eq!(fields["auth_config_creation"]["required"], json!([]));
     let made = join_all((0..8).map(|_| oauth.begin(&project, "https://app.example/done"))).await;
-    let clients: std::collections::BTreeSet<_> = made.iter().map(client_of).collect();
-    assert_eq!(
-        (clients.len(), oauth.issuer.granted("registration")),
-        (1, 1)
-    );
+    let client = only_client(&oauth, &made);
     let sent: Value = serde_json::from_slice(&posted(&oauth, "/register")[0].body).unwrap();
     let back = format!("{}/api/v3/toolkits/auth/callback", host.url);
-    assert_eq!(
-        (&sent["client_name"], &sent["redirect_uris"]),
-        (&"Acme".into(), &json!([back]))
-    );
+    assert_eq!(sent["client_name"], "Acme");
+    assert_eq!(sent["redirect_uris"], json!([back]));
     let id = oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            oauth.issuer.granted("refresh_token"),
-            oauth.issuer.granted("registration")
-        ),
-        (1, 1)
-    );
-    let again = project
-        .post(&format!("/connected_accounts/{id}/refresh"), &json!({}))
-        .await
-        .expect(200);
-    assert_eq!(clients, [client_of(&again)].into());
+    assert_eq!((refreshes(&oauth), registrations(&oauth)), (1, 1));
+    let path = format!("/connected_accounts/{id}/refresh");
+    let again = project.post(&path, &json!({})).await.expect(200);
+    assert_eq!(client, client_of(&again));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,12 +106,7 @@ async fn several_servers_on_one_database_register_one_client() {
             "https://app.example/",
         )
     });
-    let clients: std::collections::BTreeSet<_> =
-        join_all(begun).await.iter().map(client_of).collect();
-    assert_eq!(
-        (clients.len(), oauth.issuer.granted("registration")),
-        (1, 1)
-    );
+    only_client(&oauth, &join_all(begun).await);
 }
 
 #[tokio::test]
@@ -135,11 +125,11 @@ async fn forgotten_client_is_registered_again() {
     );
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
-    assert_eq!(oauth.issuer.granted("registration"), 2);
+    assert_eq!(registrations(&oauth), 2);
     // The provider reports the unknown client before the user is redirected to it.
     oauth.issuer.forget_clients();
     oauth.connect(&project).await;
-    assert_eq!(oauth.issuer.granted("registration"), 3);
+    assert_eq!(registrations(&oauth), 3);
 }
 
 #[tokio::test]
@@ -147,36 +137,21 @@ async fn expiring_client_is_replaced_for_new_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = registering(host, &project).await;
-    oauth
-        .issuer
-        .set(|settings| settings.client_secret = Some(1));
+    let issuer = &oauth.issuer;
+    issuer.set(|settings| settings.client_secret = Some(1));
     let id = oauth.connect(&project).await;
-    oauth
-        .issuer
-        .set(|settings| settings.client_secret = Some(0));
+    issuer.set(|settings| settings.client_secret = Some(0));
     let first = oauth.begin(&project, "https://app.example/done").await;
     let second = oauth.begin(&project, "https://app.example/done").await;
-    assert_eq!(
-        (client_of(&first), oauth.issuer.granted("registration")),
-        (client_of(&second), 2)
-    );
+    assert_eq!(client_of(&first), client_of(&second));
+    assert_eq!(registrations(&oauth), 2);
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            status(&project, &id).await,
-            oauth.issuer.granted("refresh_token")
-        ),
-        ("ACTIVE".into(), 1)
-    );
+    assert_eq!(status(&project, &id).await, "ACTIVE");
+    assert_eq!(refreshes(&oauth), 1);
     let read = project.account(&id).await;
-    assert!(
-        read["state"]["val"]["client_secret"]
-            .as_str()
-            .unwrap()
-            .ends_with("..."),
-        "{read:?}"
-    );
+    let secret = read["state"]["val"]["client_secret"].as_str().unwrap();
+    assert!(secret.ends_with("..."), "{read:?}");
 }
 
 #[tokio::test]
@@ -196,10 +171,8 @@ async fn failed_client_registration_creates_no_account() {
         let refused = project.post("/connected_accounts", &body).await.expect(400);
         assert!(refused.text.contains("404"), "{refused:?}");
     }
-    assert_eq!(
-        project.get("/connected_accounts").await.expect(200)["total_items"],
-        0
-    );
+    let accounts = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(accounts["total_items"], 0);
 }
 
 #[tokio::test]
@@ -214,55 +187,30 @@ async fn client_id_url_serves_the_client_metadata() {
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            status(&project, &id).await,
-            oauth.issuer.granted("refresh_token")
-        ),
-        ("ACTIVE".into(), 1)
-    );
+    assert_eq!(status(&project, &id).await, "ACTIVE");
+    assert_eq!(refreshes(&oauth), 1);
     let address = client_of(&oauth.begin(&project, "https://app.example/done").await);
-    assert_eq!(
-        address,
-        format!("{}/oauth/clients/{}", host.url, oauth.config)
-    );
-    let read = || async {
-        host.anonymous()
-            .exchange(Method::GET, &address, &[], Vec::new())
-            .await
-    };
-    let document: Value = serde_json::from_slice(&read().await.bytes).unwrap();
+    let expected = format!("{}/oauth/clients/{}", host.url, oauth.config);
+    assert_eq!(address, expected);
+    let anonymous = host.anonymous();
+    let document = open(&anonymous, &address).await;
+    let document: Value = serde_json::from_slice(&document.bytes).unwrap();
     let back = format!("{}/api/v3/toolkits/auth/callback", host.url);
-    assert_eq!(
-        (
-            &document["client_id"],
-            &document["redirect_uris"],
-            &document["scope"]
-        ),
-        (&address.as_str().into(), &json!([back]), &"read".into())
-    );
-    assert_eq!(document["token_endpoint_auth_method"], "none");
+    for (member, value) in [
+        ("client_id", json!(address)),
+        ("redirect_uris", json!([back])),
+        ("scope", json!("read")),
+        ("token_endpoint_auth_method", json!("none")),
+    ] {
+        assert_eq!(document[member], value, "{member}");
+    }
     let keyed = given::auth_config(&project).await;
     let other = address.replace(&oauth.config, &keyed);
-    assert_eq!(
-        host.anonymous()
-            .exchange(Method::GET, &other, &[], Vec::new())
-            .await
-            .status,
-        404
-    );
-    project
-        .patch(
-            &format!("/auth_configs/{}/DISABLED", oauth.config),
-            &json!({}),
-        )
-        .await
-        .expect(200);
-    assert_eq!(
-        read().await.status,
-        404,
-        "a disabled config connects nobody"
-    );
+    assert_eq!(open(&anonymous, &other).await.status, 404);
+    let disabled = format!("/auth_configs/{}/DISABLED", oauth.config);
+    project.patch(&disabled, &json!({})).await.expect(200);
+    let gone = open(&anonymous, &address).await;
+    assert_eq!(gone.status, 404, "a disabled config connects nobody");
 }
 
 #[tokio::test]
@@ -301,32 +249,23 @@ async fn resource_metadata_names_the_issuer() {
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     let exchanges = posted(&oauth, "/token").len();
+    let of_another = "&error=access_denied&iss=https%3A%2F%2Fevil.example";
     for (more, error) in [
         ("", "issuer_mismatch"),
         ("&error=access_denied", "issuer_mismatch"),
-        (
-            "&error=access_denied&iss=https%3A%2F%2Fevil.example",
-            "issuer_mismatch",
-        ),
+        (of_another, "issuer_mismatch"),
         ("&error=access_denied&iss=ISS", "access_denied"),
     ] {
         let made = oauth.begin(&project, "https://app.example/done").await;
         let back = oauth.visit(&made).await;
         let (unsigned, issuer) = back.split_once("&iss=").unwrap();
         let answered = format!("{unsigned}{}", more.replace("ISS", issuer));
-        let landed = project
-            .exchange(Method::GET, &answered, &[], Vec::new())
-            .await;
-        assert!(
-            landed
-                .header("location")
-                .ends_with(&format!("&error={error}")),
-            "{more}: {landed:?}"
-        );
-        assert_eq!(
-            status(&project, made["id"].as_str().unwrap()).await,
-            "FAILED"
-        );
+        let landed = open(&project, &answered).await;
+        let ending = format!("&error={error}");
+        let location = landed.header("location");
+        assert!(location.ends_with(&ending), "{more}: {landed:?}");
+        let id = made["id"].as_str().unwrap();
+        assert_eq!(status(&project, id).await, "FAILED");
     }
     assert_eq!(posted(&oauth, "/token").len(), exchanges, "a code was sent");
 }

@@ -2,12 +2,11 @@
 //! before they are stored.
 
 use harness::{Client, Guest, Host, Issuer, guest, wait_until};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     given::{self, Oauth, open, status},
-    link::{Browser, link},
+    link::{Browser, form_token, link},
 };
 
 /// Starts a connection attempt and returns `scope` and `user_scope` of its authorization request.
@@ -96,10 +95,8 @@ async fn user_scopes_are_in_the_authorization_request() {
     let asked = || requested_scopes(&oauth, &project);
     assert_eq!(asked().await, ["bot", "search:read chat"]);
     let cleared = json!({ "type": "custom", "user_scopes": null });
-    project
-        .patch(&format!("/auth_configs/{}", oauth.config), &cleared)
-        .await
-        .expect(200);
+    let path = format!("/auth_configs/{}", oauth.config);
+    project.patch(&path, &cleared).await.expect(200);
     assert_eq!(asked().await, ["bot", ""]);
 }
 
@@ -120,15 +117,10 @@ async fn code_parameter_name_follows_the_scheme() {
         let made = oauth.begin(&project, "https://app.example/done").await;
         let back = oauth.visit(&made).await;
         let landed = open(&project, &back.replacen("?code=", &format!("?{name}="), 1)).await;
-        assert!(
-            landed.header("location").contains(outcome),
-            "{name}: {landed:?}"
-        );
-        assert_eq!(
-            status(&project, made["id"].as_str().unwrap()).await,
-            becomes,
-            "{name}"
-        );
+        let location = landed.header("location");
+        assert!(location.contains(outcome), "{name}: {landed:?}");
+        let id = made["id"].as_str().unwrap();
+        assert_eq!(status(&project, id).await, becomes, "{name}");
     }
     assert_eq!(oauth.issuer.granted("authorization_code"), 1);
 }
@@ -167,20 +159,16 @@ async fn deleting_auth_config_can_revoke_tokens() {
         ids.push(oauth.connect(&project).await);
         oauth.execute(&project).await.data();
     }
-    let waiting = oauth.begin(&project, "https://app.example/done").await["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let waiting = oauth.begin(&project, "https://app.example/done").await;
+    let waiting = waiting["id"].as_str().unwrap();
     let tokens = oauth.tokens_used();
     assert!(
         tokens.len() == 3 && tokens.iter().all(|token| oauth.issuer.knows(token)),
         "{tokens:?}"
     );
     let path = format!("/auth_configs/{}", oauth.config);
-    project
-        .delete(&format!("{path}?revoke_on_delete=true"))
-        .await
-        .expect(200);
+    let revoking = format!("{path}?revoke_on_delete=true");
+    project.delete(&revoking).await.expect(200);
     assert!(
         tokens.iter().all(|token| !oauth.issuer.knows(token)),
         "the application was not told"
@@ -188,25 +176,8 @@ async fn deleting_auth_config_can_revoke_tokens() {
     for id in &ids {
         assert_eq!(status(&project, id).await, "REVOKED");
     }
-    assert_eq!(status(&project, &waiting).await, "INITIATED");
+    assert_eq!(status(&project, waiting).await, "INITIATED");
     project.get(&path).await.expect(404);
-}
-
-/// Opens the link page and returns its form token and the browser's cookie.
-async fn page(project: &Client, url: &str) -> (String, String) {
-    let page = open(project, url).await;
-    let cookie = page
-        .header("set-cookie")
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let text = page.text();
-    let token = text
-        .split_once("name=\"form-token\" value=\"")
-        .expect("the form has its token")
-        .1;
-    (token.split_once('"').unwrap().0.to_owned(), cookie)
 }
 
 #[tokio::test]
@@ -217,57 +188,34 @@ async fn link_page_stores_only_verified_keys() {
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     let good = oauth.tokens_used().remove(0);
-    let place = |path: &str| format!("https://api.example.com{path}");
+    let failing = "https://api.example.com/status/page/503".to_owned();
     for (verify, key, told) in [
         (oauth.me(), "no-such-token", "it did not accept the values"),
-        (
-            place("/status/page/503"),
-            "good",
-            "it does not answer at the moment",
-        ),
+        (failing, "good", "it does not answer at the moment"),
         (oauth.me(), "good", ""),
     ] {
         let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
         manifest["auth"][0]["verify"] = json!({ "method": "GET", "url": verify });
         host.publish(Guest::fetch().component(), &manifest).await;
-        let config =
-            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-        let config = json!({ "toolkit": { "slug": manifest["slug"] }, "auth_config": config });
-        let config =
-            project.post("/auth_configs", &config).await.expect(201)["auth_config"]["id"].clone();
-        let link = json!({ "auth_config_id": config, "user_id": "amy", "callback_url": "https://app.example/done" });
-        let link = project
-            .post("/connected_accounts/link", &link)
-            .await
-            .expect(201);
-        let (id, url) = (
-            link["connected_account_id"].as_str().unwrap(),
-            link["redirect_url"].as_str().unwrap(),
-        );
-        let (token, cookie) = page(&project, url).await;
+        let slug = manifest["slug"].as_str().unwrap();
+        let config = project.auth_config(slug, "API_KEY", json!({})).await;
+        let (id, url) = link(&project, &config, json!({})).await;
+        let mut browser = Browser::new(&project);
+        let token = form_token(&browser.open(&url).await);
         let key = if key == "good" { &good } else { key };
-        let headers = [
-            ("cookie", &*cookie),
-            ("content-type", "application/x-www-form-urlencoded"),
-        ];
-        let form = format!("form-token={token}&api_key={key}").into_bytes();
-        let sent = project.exchange(Method::POST, url, &headers, form).await;
+        let fields = [("form-token", &*token), ("api_key", key)];
+        let sent = browser.send(&url, &fields).await;
         let text = sent.text();
         if told.is_empty() {
-            assert!(
-                sent.status == 303 && sent.header("location").contains("?status=success"),
-                "{sent:?}"
-            );
-            assert_eq!(status(&project, id).await, "ACTIVE");
+            assert_eq!(sent.status, 303, "{sent:?}");
+            let location = sent.header("location");
+            assert!(location.contains("&status=success"), "{sent:?}");
+            assert_eq!(status(&project, &id).await, "ACTIVE");
         } else {
             assert_eq!(sent.status, 422, "{text}");
-            assert!(
-                text.contains(told)
-                    && text.contains("https://app.example/done")
-                    && !text.contains(key),
-                "{text}"
-            );
-            assert_eq!(status(&project, id).await, "INITIALIZING");
+            assert!(text.contains(told) && !text.contains(key), "{text}");
+            assert!(text.contains("https://app.example/done"), "{text}");
+            assert_eq!(status(&project, &id).await, "INITIALIZING");
         }
     }
 }
@@ -296,10 +244,8 @@ async fn oauth_app_from_settings_is_applied_at_start() {
     let issuer = Host::application().issuer(&tag);
     given::publish_with_scheme(&host, &slug, issuer.scheme()).await;
     let project = host.as_project();
-    let managed = project
-        .post("/auth_configs", &json!({ "toolkit": { "slug": slug } }))
-        .await
-        .expect(201);
+    let managed = json!({ "toolkit": { "slug": slug } });
+    let managed = project.post("/auth_configs", &managed).await.expect(201);
     let config = managed["auth_config"]["id"].as_str().unwrap().to_owned();
     let oauth = Oauth {
         tag,

@@ -99,16 +99,6 @@ fn every_operation_is_described_whole() {
             operation.statuses().any(|status| status < 400),
             "no answer that succeeds. {help}"
         );
-        for parameter in ["query", "header"]
-            .into_iter()
-            .flat_map(|place| operation.parameters(place))
-        {
-            assert!(
-                parameter["description"].is_string(),
-                "{} is not described. {help}",
-                parameter["name"]
-            );
-        }
     }
 }
 
@@ -175,7 +165,22 @@ async fn every_described_response_occurs_as_described() {
 #[derive(Default)]
 struct ReceivedRequest(BTreeSet<(String, u16)>);
 
+/// Call of an operation: its id, path parameters, body and expected status.
+type Call<'a> = (&'a str, &'a [(&'a str, &'a str)], Value, u16);
+
+/// Path parameters of an operation without any.
+const NO_VALUES: &[(&str, &str)] = &[];
+/// Body of a call without one.
+const NO_BODY: Value = Value::Null;
+
 impl ReceivedRequest {
+    /// Calls operations one after another.
+    async fn call_all<const N: usize>(&mut self, client: &Client, calls: [Call<'_>; N]) {
+        for (id, values, body, status) in calls {
+            self.call(client, id, values, body).await.expect(status);
+        }
+    }
+
     /// Sends a request to an operation by its id and checks the response against the description.
     async fn call(
         &mut self,
@@ -184,36 +189,45 @@ impl ReceivedRequest {
         values: &[(&str, &str)],
         body: Value,
     ) -> Answer {
-        let body = if body.is_null() {
-            Body::None
-        } else {
-            Body::Json(body)
+        let body = match body {
+            Value::Null => Body::None,
+            body => Body::Json(body),
         };
-        self.call_with(client, id, values, "", body, &[]).await
+        let operation = operation(id);
+        let path = operation.filled(values);
+        self.send(client, operation, &path, body, &[]).await
     }
 
-    async fn call_with(
+    /// Calls an operation with a query only.
+    async fn query(&mut self, client: &Client, id: &str, query: &str) -> Answer {
+        let operation = operation(id);
+        let path = format!("{}?{query}", operation.path);
+        self.send(client, operation, &path, Body::None, &[]).await
+    }
+
+    /// Publishes a version of a toolkit.
+    async fn publish(
         &mut self,
         client: &Client,
-        id: &str,
-        values: &[(&str, &str)],
-        query: &str,
+        version: &[(&str, &str)],
+        component: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let operation = operation("toolkits_publish");
+        let path = operation.filled(version);
+        let body = Body::Raw("application/wasm", component.to_vec());
+        self.send(client, operation, &path, body, headers).await
+    }
+
+    async fn send(
+        &mut self,
+        client: &Client,
+        operation: &Operation,
+        path: &str,
         body: Body,
         headers: &[(&str, &str)],
     ) -> Answer {
-        let operation = CLIENT_OPERATIONS
-            .iter()
-            .find(|operation| operation.id() == id);
-        let operation = operation.unwrap_or_else(|| panic!("there is no operation {id}"));
-        let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-        let answer = client
-            .send(
-                method,
-                &format!("{}{query}", operation.filled(values)),
-                body,
-                headers,
-            )
-            .await;
+        let answer = client.send(operation.method(), path, body, headers).await;
         self.check(operation, &answer);
         answer
     }
@@ -246,15 +260,11 @@ impl ReceivedRequest {
     }
 }
 
-async fn send(client: &Client, operation: &Operation, path: &str, body: Body) -> Answer {
-    client
-        .send(
-            Method::from_bytes(operation.method.as_bytes()).unwrap(),
-            path,
-            body,
-            &[],
-        )
-        .await
+/// Returns the operation with an id.
+fn operation(id: &str) -> &'static Operation {
+    let mut operations = CLIENT_OPERATIONS.iter();
+    let found = operations.find(|operation| operation.id() == id);
+    found.unwrap_or_else(|| panic!("there is no operation {id}"))
 }
 
 fn text(value: &Value) -> String {
@@ -267,617 +277,441 @@ fn text(value: &Value) -> String {
 /// Calls each operation successfully once.
 async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     let (org, project) = (host.as_org(), host.as_project());
-    let (no, none) = (&[][..], Value::Null);
-
-    let body = json!({ "name": "contract", "should_create_api_key": true, "config": { "display_name": "Contract" } });
-    let made = seen.call(&org, "org_create", no, body).await.expect(200);
-    let id = [("nano_id", &*text(&made["id"]))];
-    seen.call(&org, "org_list", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&org, "org_read", &id, none.clone())
-        .await
-        .expect(200);
-    let added = seen
-        .call(&org, "org_create_key", &id, json!({ "name": "another" }))
-        .await
-        .expect(201);
-    let key = [id[0], ("key_id", &*text(&added["id"]))];
-    seen.call(&org, "org_list_keys", &id, none.clone())
-        .await
-        .expect(200);
-    seen.call(&org, "org_remove_key", &key, none.clone())
-        .await
-        .expect(200);
-    let found = json!({ "api_keys": [made["api_key"]] });
-    seen.call(&host.anonymous(), "api_key_revocation_revoke", no, found)
-        .await
-        .expect(200);
-    seen.call(&org, "org_regenerate_key", &id, none.clone())
-        .await
-        .expect(200);
-    seen.call(&org, "org_remove", &id, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "auth_info", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "org_read_config", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(
-        &project,
-        "org_update_config",
-        no,
-        json!({ "display_name": "Contract" }),
-    )
-    .await
-    .expect(200);
-
-    let ada = json!({ "email": "ada@example.com", "role": "viewer" });
-    let ada = seen
-        .call(&org, "org_create_member", no, ada)
-        .await
-        .expect(201);
-    let user = host.with_user_key(ada["key"].as_str().unwrap());
-    seen.call(&org, "org_list_members", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&user, "auth_info", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&user, "org_organisations", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&user, "org_projects", no, none.clone())
-        .await
-        .expect(200);
-    let ada = [("member_id", &*text(&ada["id"]))];
-    seen.call(&org, "org_remove_member", &ada, none.clone())
-        .await
-        .expect(200);
-
+    projects(host, seen).await;
+    members(host, seen).await;
     let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
-    let trigger = given::trigger(&slug, "EVENT");
-    manifest["triggers"] = json!([trigger, given::webhook_trigger(&slug, "ARRIVED")]);
-    let component = Body::Raw(
-        "application/wasm",
-        guest::with_manifest(Guest::echo().component(), &manifest),
-    );
     let version = [("slug", &*slug), ("version", "20260101_00")];
-    seen.call_with(
-        &org,
-        "toolkits_publish",
-        &version,
-        "",
-        component.clone(),
-        &[],
-    )
-    .await
-    .expect(201);
-    seen.call_with(&org, "toolkits_publish", &version, "", component, &[])
-        .await
-        .expect(200);
-    seen.call(&org, "toolkits_read_version", &version, none.clone())
-        .await
-        .expect(200);
-    seen.call(&org, "org_published", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "toolkits_list", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "toolkits_categories", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "toolkits_changelog", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "toolkits_read", &[("slug", &slug)], none.clone())
-        .await
-        .expect(200);
-    seen.call(
-        &project,
-        "toolkits_several",
-        no,
-        json!({ "toolkits": [slug] }),
-    )
-    .await
-    .expect(200);
-    seen.call(
-        &project,
-        "toolkits_versions",
-        &[("slug", &slug)],
-        none.clone(),
-    )
-    .await
-    .expect(200);
-    seen.call(
-        &project,
-        "toolkits_grant_context",
-        &[("slug", &slug)],
-        none.clone(),
-    )
-    .await
-    .expect(200);
-    let tool = guest::tool(&slug);
-    let body = json!({ "tools": [tool] });
-    seen.call(
-        &project,
-        "toolkits_recommend",
-        &[("slug", &slug)],
-        body.clone(),
-    )
-    .await
-    .expect(200);
-    seen.call(&project, "tools_scopes", no, body)
-        .await
-        .expect(200);
-    seen.call(&project, "tools_list", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "tools_slugs", no, none.clone())
-        .await
-        .expect(200);
-    let tool = [("tool_slug", &*tool)];
-    seen.call(&project, "tools_read", &tool, none.clone())
-        .await
-        .expect(200);
-    let trigger = [("slug", &*text(&trigger["slug"]))];
-    for (id, values) in [
-        ("triggers_types_list", no),
-        ("triggers_types_slugs", no),
-        ("triggers_types_read", &trigger),
-    ] {
-        seen.call(&project, id, values, none.clone())
-            .await
-            .expect(200);
-    }
-
-    let config = json!({
+    let trigger = catalog(host, seen, &slug).await;
+    let settings = json!({
         "toolkit": { "slug": slug },
         "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
     });
-    let config = text(
-        &seen
-            .call(&project, "auth_configs_create", no, config)
-            .await
-            .expect(201)["auth_config"]["id"],
-    );
+    let made = seen.call(&project, "auth_configs_create", NO_VALUES, settings);
+    let config = text(&made.await.expect(201)["auth_config"]["id"]);
     let account = given::account(&config, "amy", &harness::secret());
-    let account = text(
-        &seen
-            .call(&project, "connected_accounts_create", no, account)
-            .await
-            .expect(201)["id"],
-    );
+    let made = seen.call(&project, "connected_accounts_create", NO_VALUES, account);
+    let account = text(&made.await.expect(201)["id"]);
     let (config, account) = (
         [("nanoid", &*config), ("status", "DISABLED")],
         [("nanoid", &*account)],
     );
-    seen.call(&project, "auth_configs_list", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "auth_configs_read", &config, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "connected_accounts_list", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "connected_accounts_read", &account, none.clone())
-        .await
-        .expect(200);
-
-    let own = json!({ "connected_account_id": account[0].1 });
-    let made = seen
-        .call(&project, "trigger_instances_upsert", &trigger, own.clone())
-        .await
-        .expect(201);
-    seen.call(&project, "trigger_instances_upsert", &trigger, own)
-        .await
-        .expect(200);
-    seen.call(&project, "trigger_instances_list", no, none.clone())
-        .await
-        .expect(200);
-    let instance = [("triggerId", &*text(&made["trigger_id"]))];
-    polled(&project, seen, &instance).await;
-    seen.call(
-        &project,
-        "trigger_instances_list_actions",
-        &instance,
-        none.clone(),
-    )
-    .await
-    .expect(200);
-    let disable = json!({ "status": "disable" });
-    for status in [200, 409] {
-        seen.call(
-            &project,
-            "trigger_instances_change",
-            &instance,
-            disable.clone(),
-        )
-        .await
-        .expect(status);
-    }
-    seen.call(&project, "trigger_instances_poll", &instance, none.clone())
-        .await
-        .expect(409);
-    for status in [200, 410] {
-        seen.call(
-            &project,
-            "trigger_instances_remove",
-            &instance,
-            none.clone(),
-        )
-        .await
-        .expect(status);
-    }
-    for (id, body) in [
-        ("trigger_instances_change", disable),
-        ("trigger_instances_poll", none.clone()),
-        ("trigger_instances_list_actions", none.clone()),
-    ] {
-        seen.call(&project, id, &instance, body).await.expect(410);
-    }
-
+    let calls: [Call; _] = [
+        ("auth_configs_list", NO_VALUES, NO_BODY, 200),
+        ("auth_configs_read", &config, NO_BODY, 200),
+        ("connected_accounts_list", NO_VALUES, NO_BODY, 200),
+        ("connected_accounts_read", &account, NO_BODY, 200),
+    ];
+    seen.call_all(&project, calls).await;
+    trigger_instances(&project, seen, &trigger, account[0].1).await;
     sessions(&project, seen, &slug).await;
-    let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
-    let ran = seen
-        .call(&project, "tools_execute", &tool, call)
-        .await
-        .expect(200);
-    let log = [("id", &*text(&ran["log_id"]))];
-    seen.call(&project, "logs_list", no, json!({}))
-        .await
-        .expect(200);
-    seen.call(&project, "logs_read", &log, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "logs_cassette", &log, none.clone())
-        .await
-        .expect(200);
-
-    let counted = [("entity_type", "tool_execution")];
-    seen.call(&project, "project_project_summary", no, json!({}))
-        .await
-        .expect(200);
-    seen.call(&project, "project_project_groups", &counted, json!({}))
-        .await
-        .expect(200);
-    seen.call(&org, "org_organisation_summary", no, json!({}))
-        .await
-        .expect(200);
-    seen.call(&org, "org_organisation_groups", &counted, json!({}))
-        .await
-        .expect(200);
-
-    let unknown = "?last_event_id=msg_unknown";
-    seen.call_with(
-        &project,
-        "trigger_instances_open_stream",
-        no,
-        unknown,
-        Body::None,
-        &[],
-    )
-    .await
-    .expect(404);
-    let subscription = json!({
-        "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
-    });
-    let created = seen
-        .call(
-            &project,
-            "webhook_subscriptions_create",
-            no,
-            subscription.clone(),
-        )
-        .await
-        .expect(201);
-    seen.call(&project, "webhook_subscriptions_create", no, subscription)
-        .await
-        .expect(409);
-    for id in [
-        "webhook_subscriptions_list",
-        "webhook_subscriptions_event_types",
-    ] {
-        seen.call(&project, id, no, none.clone()).await.expect(200);
-    }
-    let subscription = [("id", &*text(&created["id"]))];
-    let sent = seen
-        .call(
-            &project,
-            "webhook_subscriptions_send_test",
-            &subscription,
-            json!({}),
-        )
-        .await
-        .expect(201);
-    let found = seen
-        .call(&project, "internal_list_trigger_logs", no, json!({}))
-        .await
-        .expect(200);
-    let entry = [("id", &*text(&found["data"][0]["id"]))];
-    let read = "internal_read_trigger_log";
-    seen.call(&project, read, &entry, none.clone())
-        .await
-        .expect(200);
-    let delivery = [subscription[0], ("delivery_id", &*text(&sent["id"]))];
-    let replay = "webhook_subscriptions_replay_delivery";
-    let elsewhere = json!({ "webhook_url": "https://hooks.example.com/copy" });
-    // The endpoint cannot be reached, so that the delivery is pending.
-    seen.call(&project, replay, &delivery, elsewhere)
-        .await
-        .expect(409);
-    let ranged = json!({ "include_delivered": true });
-    for (id, body) in [
-        ("webhook_subscriptions_read", none.clone()),
-        ("webhook_subscriptions_list_deliveries", none.clone()),
-        ("webhook_subscriptions_read_delivery", none.clone()),
-        (replay, none.clone()),
-        ("webhook_subscriptions_replay_deliveries", ranged),
-        ("webhook_subscriptions_rotate_secret", none.clone()),
-        ("webhook_subscriptions_update", json!({ "version": "V2" })),
-        ("webhook_subscriptions_remove", none.clone()),
-    ] {
-        seen.call(&project, id, &delivery, body).await.expect(200);
-    }
-
+    let log = runs(host, seen, &slug).await;
+    let unknown = "last_event_id=msg_unknown";
+    let id = "trigger_instances_open_stream";
+    seen.query(&project, id, unknown).await.expect(404);
+    webhook_subscriptions(&project, seen).await;
     webhook_endpoints(&project, seen, &slug).await;
     mcp_servers(&project, seen, config[0].1, &slug).await;
 
-    seen.call(&project, "internal_fields", no, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "internal_list", no, json!({}))
-        .await
-        .expect(200);
-    seen.call(&project, "internal_read", &log, none.clone())
-        .await
-        .expect(200);
-
     let renamed = json!({ "type": "custom", "name": "renamed" });
-    seen.call(&project, "auth_configs_update", &config, renamed)
-        .await
-        .expect(200);
-    seen.call(
-        &project,
-        "connected_accounts_update",
-        &account,
-        json!({ "alias": "work" }),
-    )
-    .await
-    .expect(200);
-    seen.call(&project, "connected_accounts_refresh", &account, json!({}))
-        .await
-        .expect(200);
+    let alias = json!({ "alias": "work" });
     let link = json!({ "auth_config_id": config[0].1, "user_id": "amy" });
-    seen.call(&project, "connected_accounts_link", no, link)
-        .await
-        .expect(201);
+    let calls: [Call; _] = [
+        ("internal_fields", NO_VALUES, NO_BODY, 200),
+        ("internal_list", NO_VALUES, json!({}), 200),
+        ("internal_read", &[("id", &log)], NO_BODY, 200),
+        ("auth_configs_update", &config, renamed, 200),
+        ("connected_accounts_update", &account, alias, 200),
+        ("connected_accounts_refresh", &account, json!({}), 200),
+        ("connected_accounts_link", NO_VALUES, link, 201),
+    ];
+    seen.call_all(&project, calls).await;
+    let read = project.account(account[0].1).await;
+    let of_type = "type=CONNECTED_ACCOUNT&uuid=";
+    let older = format!("{of_type}{}", text(&read["deprecated"]["uuid"]));
+    let migrate = "migration_nanoid";
+    seen.query(&project, migrate, &older).await.expect(200);
+    let disabled = json!({ "enabled": false });
+    let calls: [Call; _] = [
+        ("connected_accounts_set_status", &account, disabled, 200),
+        ("connected_accounts_revoke", &account, NO_BODY, 200),
+        ("connected_accounts_revoke", &account, NO_BODY, 409),
+        ("connected_accounts_remove", &account, NO_BODY, 200),
+    ];
+    seen.call_all(&project, calls).await;
+    seen.query(&project, migrate, &older).await.expect(410);
+    let unknown = format!("{of_type}00000000-0000-4000-8000-000000000000");
+    seen.query(&project, migrate, &unknown).await.expect(404);
+    let calls: [Call; _] = [
+        ("auth_configs_set_status", &config, NO_BODY, 200),
+        ("auth_configs_remove", &config, NO_BODY, 200),
+    ];
+    seen.call_all(&project, calls).await;
+    let deprecate: Call = ("toolkits_deprecate", &version, NO_BODY, 200);
+    seen.call_all(&org, [deprecate]).await;
+}
 
-    let older = project
-        .get(&format!("/connected_accounts/{}", account[0].1))
-        .await
-        .expect(200);
-    let older = format!(
-        "?type=CONNECTED_ACCOUNT&uuid={}",
-        text(&older["deprecated"]["uuid"])
-    );
-    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[])
-        .await
-        .expect(200);
-    seen.call(
-        &project,
-        "connected_accounts_set_status",
-        &account,
-        json!({ "enabled": false }),
-    )
-    .await
-    .expect(200);
-    for status in [200, 409] {
-        seen.call(
-            &project,
-            "connected_accounts_revoke",
-            &account,
-            none.clone(),
-        )
-        .await
-        .expect(status);
+/// Calls each operation of projects and their keys successfully.
+async fn projects(host: &Host, seen: &mut ReceivedRequest) {
+    let (org, project) = (host.as_org(), host.as_project());
+    let body = json!({ "name": "contract", "should_create_api_key": true, "config": { "display_name": "Contract" } });
+    let made = seen.call(&org, "org_create", NO_VALUES, body).await;
+    let made = made.expect(200);
+    let id = [("nano_id", &*text(&made["id"]))];
+    let another = json!({ "name": "another" });
+    let added = seen.call(&org, "org_create_key", &id, another).await;
+    let key = [id[0], ("key_id", &*text(&added.expect(201)["id"]))];
+    let calls: [Call; _] = [
+        ("org_list", NO_VALUES, NO_BODY, 200),
+        ("org_read", &id, NO_BODY, 200),
+        ("org_list_keys", &id, NO_BODY, 200),
+        ("org_remove_key", &key, NO_BODY, 200),
+    ];
+    seen.call_all(&org, calls).await;
+    let found = json!({ "api_keys": [made["api_key"]] });
+    let revoke: Call = ("api_key_revocation_revoke", NO_VALUES, found, 200);
+    seen.call_all(&host.anonymous(), [revoke]).await;
+    let calls: [Call; _] = [
+        ("org_regenerate_key", &id, NO_BODY, 200),
+        ("org_remove", &id, NO_BODY, 200),
+    ];
+    seen.call_all(&org, calls).await;
+    let named = json!({ "display_name": "Contract" });
+    let calls: [Call; _] = [
+        ("auth_info", NO_VALUES, NO_BODY, 200),
+        ("org_read_config", NO_VALUES, NO_BODY, 200),
+        ("org_update_config", NO_VALUES, named, 200),
+    ];
+    seen.call_all(&project, calls).await;
+}
+
+/// Calls each operation of members successfully.
+async fn members(host: &Host, seen: &mut ReceivedRequest) {
+    let org = host.as_org();
+    let ada = json!({ "email": "ada@example.com", "role": "viewer" });
+    let ada = seen.call(&org, "org_create_member", NO_VALUES, ada).await;
+    let ada = ada.expect(201);
+    let user = host.with_user_key(ada["key"].as_str().unwrap());
+    let calls: [Call; _] = [
+        ("auth_info", NO_VALUES, NO_BODY, 200),
+        ("org_organisations", NO_VALUES, NO_BODY, 200),
+        ("org_projects", NO_VALUES, NO_BODY, 200),
+    ];
+    seen.call_all(&user, calls).await;
+    let member = [("member_id", &*text(&ada["id"]))];
+    let calls: [Call; _] = [
+        ("org_list_members", NO_VALUES, NO_BODY, 200),
+        ("org_remove_member", &member, NO_BODY, 200),
+    ];
+    seen.call_all(&org, calls).await;
+}
+
+/// Publishes a toolkit and calls each operation of the catalog successfully. Returns its polling
+/// trigger.
+async fn catalog(host: &Host, seen: &mut ReceivedRequest, slug: &str) -> String {
+    let (org, project) = (host.as_org(), host.as_project());
+    let mut manifest = guest::manifest_with_key(slug, given::bearer());
+    let trigger = given::trigger(slug, "EVENT");
+    manifest["triggers"] = json!([trigger, given::webhook_trigger(slug, "ARRIVED")]);
+    let component = guest::with_manifest(Guest::echo().component(), &manifest);
+    let version = [("slug", slug), ("version", "20260101_00")];
+    for status in [201, 200] {
+        let published = seen.publish(&org, &version, &component, &[]).await;
+        published.expect(status);
     }
-    seen.call(
-        &project,
-        "connected_accounts_remove",
-        &account,
-        none.clone(),
-    )
-    .await
-    .expect(200);
-    seen.call_with(&project, "migration_nanoid", no, &older, Body::None, &[])
-        .await
-        .expect(410);
-    let unknown = "?type=CONNECTED_ACCOUNT&uuid=00000000-0000-4000-8000-000000000000";
-    seen.call_with(&project, "migration_nanoid", no, unknown, Body::None, &[])
-        .await
-        .expect(404);
-    seen.call(&project, "auth_configs_set_status", &config, none.clone())
-        .await
-        .expect(200);
-    seen.call(&project, "auth_configs_remove", &config, none.clone())
-        .await
-        .expect(200);
-    seen.call(&org, "toolkits_deprecate", &version, none)
-        .await
-        .expect(200);
+    let calls: [Call; _] = [
+        ("toolkits_read_version", &version, NO_BODY, 200),
+        ("org_published", NO_VALUES, NO_BODY, 200),
+    ];
+    seen.call_all(&org, calls).await;
+    let (toolkit, trigger) = (&version[..1], text(&trigger["slug"]));
+    let several = json!({ "toolkits": [slug] });
+    let tools = json!({ "tools": [guest::tool(slug)] });
+    let tool = [("tool_slug", &*guest::tool(slug))];
+    let calls: [Call; _] = [
+        ("toolkits_list", NO_VALUES, NO_BODY, 200),
+        ("toolkits_categories", NO_VALUES, NO_BODY, 200),
+        ("toolkits_changelog", NO_VALUES, NO_BODY, 200),
+        ("toolkits_read", toolkit, NO_BODY, 200),
+        ("toolkits_several", NO_VALUES, several, 200),
+        ("toolkits_versions", toolkit, NO_BODY, 200),
+        ("toolkits_grant_context", toolkit, NO_BODY, 200),
+        ("toolkits_recommend", toolkit, tools.clone(), 200),
+        ("tools_scopes", NO_VALUES, tools, 200),
+        ("tools_list", NO_VALUES, NO_BODY, 200),
+        ("tools_slugs", NO_VALUES, NO_BODY, 200),
+        ("tools_read", &tool, NO_BODY, 200),
+        ("triggers_types_list", NO_VALUES, NO_BODY, 200),
+        ("triggers_types_slugs", NO_VALUES, NO_BODY, 200),
+        ("triggers_types_read", &[("slug", &trigger)], NO_BODY, 200),
+    ];
+    seen.call_all(&project, calls).await;
+    trigger
+}
+
+/// Calls each operation of trigger instances successfully, and again in states that refuse it.
+async fn trigger_instances(
+    project: &Client,
+    seen: &mut ReceivedRequest,
+    trigger: &str,
+    account: &str,
+) {
+    let trigger = [("slug", trigger)];
+    let own = json!({ "connected_account_id": account });
+    let upsert = "trigger_instances_upsert";
+    let made = seen.call(project, upsert, &trigger, own.clone()).await;
+    let instance = [("triggerId", &*text(&made.expect(201)["trigger_id"]))];
+    let calls: [Call; _] = [
+        (upsert, &trigger, own, 200),
+        ("trigger_instances_list", NO_VALUES, NO_BODY, 200),
+    ];
+    seen.call_all(project, calls).await;
+    polled(project, seen, &instance).await;
+    let disable = json!({ "status": "disable" });
+    let (actions, change) = ("trigger_instances_list_actions", "trigger_instances_change");
+    let (poll, remove) = ("trigger_instances_poll", "trigger_instances_remove");
+    let calls: [Call; _] = [
+        (actions, &instance, NO_BODY, 200),
+        (change, &instance, disable.clone(), 200),
+        (change, &instance, disable.clone(), 409),
+        (poll, &instance, NO_BODY, 409),
+        (remove, &instance, NO_BODY, 200),
+        (remove, &instance, NO_BODY, 410),
+        (change, &instance, disable, 410),
+        (poll, &instance, NO_BODY, 410),
+        (actions, &instance, NO_BODY, 410),
+    ];
+    seen.call_all(project, calls).await;
+}
+
+/// Runs a tool and calls each operation of logs and usage successfully. Returns the id of the log
+/// record.
+async fn runs(host: &Host, seen: &mut ReceivedRequest, toolkit: &str) -> String {
+    let (org, project) = (host.as_org(), host.as_project());
+    let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
+    let tool = [("tool_slug", &*guest::tool(toolkit))];
+    let ran = seen.call(&project, "tools_execute", &tool, call).await;
+    let id = text(&ran.expect(200)["log_id"]);
+    let (log, counted) = ([("id", &*id)], [("entity_type", "tool_execution")]);
+    let calls: [Call; _] = [
+        ("logs_list", NO_VALUES, json!({}), 200),
+        ("logs_read", &log, NO_BODY, 200),
+        ("logs_cassette", &log, NO_BODY, 200),
+        ("project_project_summary", NO_VALUES, json!({}), 200),
+        ("project_project_groups", &counted, json!({}), 200),
+    ];
+    seen.call_all(&project, calls).await;
+    let calls: [Call; _] = [
+        ("org_organisation_summary", NO_VALUES, json!({}), 200),
+        ("org_organisation_groups", &counted, json!({}), 200),
+    ];
+    seen.call_all(&org, calls).await;
+    id
+}
+
+/// Calls each operation of webhook subscriptions and their events successfully.
+async fn webhook_subscriptions(project: &Client, seen: &mut ReceivedRequest) {
+    let subscription = json!({
+        "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
+    });
+    let create = "webhook_subscriptions_create";
+    let created = seen.call(project, create, NO_VALUES, subscription.clone());
+    let id = text(&created.await.expect(201)["id"]);
+    let calls: [Call; _] = [
+        (create, NO_VALUES, subscription, 409),
+        ("webhook_subscriptions_list", NO_VALUES, NO_BODY, 200),
+        ("webhook_subscriptions_event_types", NO_VALUES, NO_BODY, 200),
+    ];
+    seen.call_all(project, calls).await;
+    let (subscription, test) = ([("id", &*id)], "webhook_subscriptions_send_test");
+    let sent = seen.call(project, test, &subscription, json!({})).await;
+    let sent = text(&sent.expect(201)["id"]);
+    let list = "internal_list_trigger_logs";
+    let found = seen.call(project, list, NO_VALUES, json!({})).await;
+    let entry = [("id", &*text(&found.expect(200)["data"][0]["id"]))];
+    let delivery = [subscription[0], ("delivery_id", &*sent)];
+    let replay = "webhook_subscriptions_replay_delivery";
+    let elsewhere = json!({ "webhook_url": "https://hooks.example.com/copy" });
+    let (ranged, version) = (
+        json!({ "include_delivered": true }),
+        json!({ "version": "V2" }),
+    );
+    let calls: [Call; _] = [
+        ("internal_read_trigger_log", &entry, NO_BODY, 200),
+        // The endpoint cannot be reached, so that the delivery is pending.
+        (replay, &delivery, elsewhere, 409),
+        ("webhook_subscriptions_read", &delivery, NO_BODY, 200),
+        (
+            "webhook_subscriptions_list_deliveries",
+            &delivery,
+            NO_BODY,
+            200,
+        ),
+        (
+            "webhook_subscriptions_read_delivery",
+            &delivery,
+            NO_BODY,
+            200,
+        ),
+        (replay, &delivery, NO_BODY, 200),
+        (
+            "webhook_subscriptions_replay_deliveries",
+            &delivery,
+            ranged,
+            200,
+        ),
+        (
+            "webhook_subscriptions_rotate_secret",
+            &delivery,
+            NO_BODY,
+            200,
+        ),
+        ("webhook_subscriptions_update", &delivery, version, 200),
+        ("webhook_subscriptions_remove", &delivery, NO_BODY, 200),
+    ];
+    seen.call_all(project, calls).await;
 }
 
 /// Calls each operation of sessions successfully, for a toolkit that `amy` has connected.
 async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
-    let (no, none) = (&[][..], Value::Null);
-    let labs = json!({ "user_id": "amy" });
-    seen.call(project, "labs_create", no, labs)
-        .await
-        .expect(201);
+    let labs: Call = ("labs_create", NO_VALUES, json!({ "user_id": "amy" }), 201);
+    seen.call_all(project, [labs]).await;
     let config = json!({
         "user_id": "amy", "toolkits": { "enable": [toolkit] }, "preload": { "tools": "all" },
         "tools": { toolkit: { "disable": [] } }, "multi_account": { "enable": true },
     });
-    let session = seen.call(project, "tool_router_create", no, config).await;
-    let session = text(&session.expect(201)["session_id"]);
+    let session = seen.call(project, "tool_router_create", NO_VALUES, config);
+    let session = text(&session.await.expect(201)["session_id"]);
     let id = [("session_id", &*session)];
+    let (tags, outdated) = (
+        json!({ "tags": [] }),
+        json!({ "expected_config_version": 99 }),
+    );
     let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
     let search = json!({ "queries": [{ "use_case": toolkit }] });
     let tool = json!({ "slug": "a", "name": "A", "description": "a", "input_schema": {} });
     let inline = json!({ "experimental": { "custom_tools": [tool] } });
+    let link = json!({ "toolkit": toolkit });
     mounts(project, seen, &session).await;
-    for (operation, body, status) in [
-        ("tool_router_read", none.clone(), 200),
-        ("tool_router_update", json!({ "tags": [] }), 200),
-        (
-            "tool_router_update",
-            json!({ "expected_config_version": 99 }),
-            409,
-        ),
-        ("tool_router_attach", inline, 200),
-        ("tool_router_config_history", none.clone(), 200),
-        ("tool_router_tools", none.clone(), 200),
-        ("tool_router_list_toolkits", none.clone(), 200),
-        ("tool_router_link", json!({ "toolkit": toolkit }), 201),
-        ("tool_router_execute", call, 200),
-        ("tool_router_execute_meta", meta, 200),
-        ("tool_router_search", search, 200),
-        ("tool_router_remove", none, 200),
-    ] {
-        seen.call(project, operation, &id, body)
-            .await
-            .expect(status);
-    }
+    let calls: [Call; _] = [
+        ("tool_router_read", &id, NO_BODY, 200),
+        ("tool_router_update", &id, tags, 200),
+        ("tool_router_update", &id, outdated, 409),
+        ("tool_router_attach", &id, inline, 200),
+        ("tool_router_config_history", &id, NO_BODY, 200),
+        ("tool_router_tools", &id, NO_BODY, 200),
+        ("tool_router_list_toolkits", &id, NO_BODY, 200),
+        ("tool_router_link", &id, link, 201),
+        ("tool_router_execute", &id, call, 200),
+        ("tool_router_execute_meta", &id, meta, 200),
+        ("tool_router_search", &id, search, 200),
+        ("tool_router_remove", &id, NO_BODY, 200),
+    ];
+    seen.call_all(project, calls).await;
 }
 
 /// Calls each operation of the files of a session successfully.
 async fn mounts(project: &Client, seen: &mut ReceivedRequest, session: &str) {
     let id = [("session_id", session), ("mount_id", "files")];
-    let file = json!({ "mount_relative_path": "a.txt" });
-    let upload = seen
-        .call(project, "tool_router_mount_upload_url", &id, file.clone())
-        .await;
-    let url = text(&upload.expect(201)["upload_url"]);
-    let sent = project
-        .exchange(Method::PUT, &url, &[], b"a".to_vec())
-        .await;
-    assert_eq!(sent.status, 200);
-    for (operation, body, status) in [
-        ("tool_router_mount_items", Value::Null, 200),
-        ("tool_router_mount_download_url", file.clone(), 201),
-        ("tool_router_mount_delete", file, 200),
-    ] {
-        seen.call(project, operation, &id, body)
-            .await
-            .expect(status);
-    }
+    let (upload, file) = (
+        "tool_router_mount_upload_url",
+        json!({ "mount_relative_path": "a.txt" }),
+    );
+    let asked = seen.call(project, upload, &id, file.clone()).await;
+    put(project, &asked.expect(201)["upload_url"], b"a").await;
+    let calls: [Call; _] = [
+        ("tool_router_mount_items", &id, NO_BODY, 200),
+        ("tool_router_mount_download_url", &id, file.clone(), 201),
+        ("tool_router_mount_delete", &id, file, 200),
+    ];
+    seen.call_all(project, calls).await;
+}
+
+/// Uploads bytes by a link.
+async fn put(project: &Client, link: &Value, bytes: &[u8]) {
+    let link = text(link);
+    let sent = project.exchange(Method::PUT, &link, &[], bytes.to_vec());
+    assert_eq!(sent.await.status, 200);
 }
 
 async fn webhook_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
-    let (no, none) = (&[][..], Value::Null);
     let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
     let create = "webhook_endpoints_create";
-    let made = seen.call(project, create, no, body.clone()).await;
-    let made = made.expect(201);
-    seen.call(project, create, no, body).await.expect(200);
-    let of_toolkit = format!("?toolkit_slug={toolkit}");
+    let made = seen.call(project, create, NO_VALUES, body.clone()).await;
+    let endpoint = [("nano_id", &*text(&made.expect(201)["id"]))];
+    let of_toolkit = format!("toolkit_slug={toolkit}");
     for id in ["webhook_endpoints_list", "webhook_endpoints_setup"] {
-        seen.call_with(project, id, no, &of_toolkit, Body::None, &[])
-            .await
-            .expect(200);
+        seen.query(project, id, &of_toolkit).await.expect(200);
     }
-    let endpoint = [("nano_id", &*text(&made["id"]))];
     let values = json!({ "data": { "secret": "a secret" } });
-    for (id, body) in [
-        ("webhook_endpoints_read", none.clone()),
-        ("webhook_endpoints_update", values.clone()),
-        ("webhook_endpoints_replace", values),
-        ("webhook_endpoints_remove", none),
-    ] {
-        seen.call(project, id, &endpoint, body).await.expect(200);
-    }
+    let calls: [Call; _] = [
+        (create, NO_VALUES, body, 200),
+        ("webhook_endpoints_read", &endpoint, NO_BODY, 200),
+        ("webhook_endpoints_update", &endpoint, values.clone(), 200),
+        ("webhook_endpoints_replace", &endpoint, values, 200),
+        ("webhook_endpoints_remove", &endpoint, NO_BODY, 200),
+    ];
+    seen.call_all(project, calls).await;
 }
 
 /// Calls every operation of MCP servers. The accounts of one user are deleted on the way.
 async fn mcp_servers(project: &Client, seen: &mut ReceivedRequest, config: &str, toolkit: &str) {
-    let (no, none) = (&[][..], Value::Null);
-    let account = given::account(config, "ann", &harness::secret());
-    project
-        .post("/connected_accounts", &account)
-        .await
-        .expect(201);
-    let custom = json!({ "name": "Mail tools", "toolkits": [toolkit] });
-    let made = seen.call(project, "mcp_create_custom", no, custom).await;
-    made.expect(201);
+    given::made_account(project, config, "ann", &harness::secret()).await;
     let body = json!({ "name": "Mail tools", "auth_config_ids": [config] });
-    let made = seen.call(project, "mcp_create", no, body).await.expect(201);
-    let id = text(&made["id"]);
-    let generate = json!({ "mcp_server_id": id, "user_ids": ["ann"] });
-    let generated = seen.call(project, "mcp_generate", no, generate).await;
-    generated.expect(200);
+    let made = seen.call(project, "mcp_create", NO_VALUES, body).await;
+    let id = text(&made.expect(201)["id"]);
+    let custom = json!({ "name": "Mail tools", "toolkits": [toolkit] });
+    let (generate, create) = ("mcp_generate", "mcp_create_instance");
+    let known = json!({ "mcp_server_id": id, "user_ids": ["ann"] });
     let unknown = json!({ "mcp_server_id": "unknown" });
-    let refused = seen.call(project, "mcp_generate", no, unknown).await;
-    refused.expect(404);
+    let [ann, zoe] = ["ann", "zoe"].map(|user| json!({ "user_id": user }));
     let server = [("serverId", &*id), ("instanceId", "ann")];
-    let create = "mcp_create_instance";
-    for (user, status) in [("ann", 201), ("ann", 409), ("zoe", 403)] {
-        let body = json!({ "user_id": user });
-        let created = seen.call(project, create, &server, body).await;
-        created.expect(status);
-    }
     let (server_id, app) = ([("id", &*id)], [("appKey", toolkit)]);
-    for (id, path, body) in [
-        ("mcp_list", no, none.clone()),
-        ("mcp_list_of_toolkit", &app[..], none.clone()),
-        ("mcp_list_instances", &server[..], none.clone()),
-        ("mcp_remove_instance", &server[..], none.clone()),
-        ("mcp_read", &server_id[..], none.clone()),
-        ("mcp_update", &server_id[..], json!({ "name": "Mail" })),
-        ("mcp_remove", &server_id[..], none),
-    ] {
-        seen.call(project, id, path, body).await.expect(200);
-    }
+    let calls: [Call; _] = [
+        ("mcp_create_custom", NO_VALUES, custom, 201),
+        (generate, NO_VALUES, known, 200),
+        (generate, NO_VALUES, unknown, 404),
+        (create, &server, ann.clone(), 201),
+        (create, &server, ann, 409),
+        (create, &server, zoe, 403),
+        ("mcp_list", NO_VALUES, NO_BODY, 200),
+        ("mcp_list_of_toolkit", &app, NO_BODY, 200),
+        ("mcp_list_instances", &server, NO_BODY, 200),
+        ("mcp_remove_instance", &server, NO_BODY, 200),
+        ("mcp_read", &server_id, NO_BODY, 200),
+        ("mcp_update", &server_id, json!({ "name": "Mail" }), 200),
+        ("mcp_remove", &server_id, NO_BODY, 200),
+    ];
+    seen.call_all(project, calls).await;
 }
 
 /// Provokes the refusals of webhook endpoints: for an unknown toolkit, and for one too many.
 async fn refused_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
-    let (no, create) = (&[][..], "webhook_endpoints_create");
     let body =
         |toolkit: &str, client: &str| json!({ "toolkit_slug": toolkit, "client_id": client });
-    seen.call(project, create, no, body("no_such_toolkit", "app"))
-        .await
-        .expect(404);
-    let unknown = "?toolkit_slug=no_such_toolkit";
-    let setup = "webhook_endpoints_setup";
-    seen.call_with(project, setup, no, unknown, Body::None, &[])
-        .await
-        .expect(404);
+    let (setup, unknown) = ("webhook_endpoints_setup", "toolkit_slug=no_such_toolkit");
+    seen.query(project, setup, unknown).await.expect(404);
     for number in 0..100 {
         let endpoint = body(toolkit, &number.to_string());
-        project
-            .post("/webhook_endpoints", &endpoint)
-            .await
-            .expect(201);
+        let made = project.post("/webhook_endpoints", &endpoint).await;
+        made.expect(201);
     }
-    seen.call(project, create, no, body(toolkit, "one more"))
-        .await
-        .expect(422);
+    let (unknown, more) = (body("no_such_toolkit", "app"), body(toolkit, "one more"));
+    let create = "webhook_endpoints_create";
+    let calls: [Call; _] = [
+        (create, NO_VALUES, unknown, 404),
+        (create, NO_VALUES, more, 422),
+    ];
+    seen.call_all(project, calls).await;
 }
 
 /// Polls an instance. The server may be polling it at the same time.
 async fn polled(project: &Client, seen: &mut ReceivedRequest, instance: &[(&str, &str)]) {
     let id = "trigger_instances_poll";
-    let mut answer = seen.call(project, id, instance, Value::Null).await;
+    let mut answer = seen.call(project, id, instance, NO_BODY).await;
     while answer.status == 409 {
-        answer = seen.call(project, id, instance, Value::Null).await;
+        answer = seen.call(project, id, instance, NO_BODY).await;
     }
     answer.expect(200);
 }
@@ -885,239 +719,168 @@ async fn polled(project: &Client, seen: &mut ReceivedRequest, instance: &[(&str,
 /// Provokes the refusals that only some operations have.
 async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let (org, project) = (host.as_org(), host.as_project());
-    let (no, none) = (&[][..], Value::Null);
     let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
-    let webhook = given::webhook_trigger(&slug, "ARRIVED");
-    manifest["triggers"] = json!([given::trigger(&slug, "EVENT"), webhook]);
+    let manifest = refused_versions(host, seen, &slug).await;
+    let unknown = "auth_config_ids=ac_AAAAAAAAAAAA";
+    seen.query(&project, "tools_list", unknown)
+        .await
+        .expect(404);
+    let [restricted, open] = refused_auth_configs(&project, seen, &manifest).await;
+    let connect = async |config: &str, user: &str| {
+        let made = given::made_account(&project, config, user, &harness::secret()).await;
+        text(&made["id"])
+    };
+    connect(&restricted, "bob").await;
+    let paused = connect(&open, "eve").await;
+    refused_accounts(&project, seen, &open, &paused).await;
+
+    let name = guest::tool(&slug);
+    let (tool, account) = ([("tool_slug", &*name)], [("nanoid", &*paused)]);
+    let say = json!({ "text": "say hello" });
+    let sentence = json!({ "user_id": "eve", "text": "say hello" });
+    let trigger = [("slug", &*text(&manifest["triggers"][0]["slug"]))];
+    let instance = json!({ "connected_account_id": paused });
+    let calls: [Call; _] = [
+        ("tools_execute", &tool, json!({ "user_id": "bob" }), 403),
+        ("tools_execute", &tool, sentence, 501),
+        ("tools_input", &tool, say.clone(), 501),
+    ];
+    seen.call_all(&project, calls).await;
+    let upsert = "trigger_instances_upsert";
+    let made = seen.call(&project, upsert, &trigger, instance.clone());
+    let made = [("triggerId", &*text(&made.await.expect(201)["trigger_id"]))];
+    let gone = connect(&open, "zoe").await;
+    let path = format!("/connected_accounts/{gone}");
+    project.delete(&path).await.expect(200);
+    let gone = json!({ "connected_account_id": gone });
+    let pause = json!({ "enabled": false });
+    let calls: [Call; _] = [
+        ("connected_accounts_set_status", &account, pause, 200),
+        (upsert, &trigger, instance, 422),
+    ];
+    seen.call_all(&project, calls).await;
+    let path = format!("/trigger_instances/manage/{}", made[0].1);
+    project.patch(&path, &json!({ "status": "disable" })).await;
+    let enable = json!({ "status": "enable" });
+    let named = json!({ "user_id": "eve", "connected_account_id": paused });
+    let calls: [Call; _] = [
+        ("trigger_instances_change", &made, enable, 422),
+        (upsert, &trigger, gone, 410),
+        ("tools_execute", &tool, named, 422),
+    ];
+    seen.call_all(&project, calls).await;
+    refused_endpoints(&project, seen, &slug).await;
+    let version = [("slug", &*slug), ("version", "20260101_00")];
+    let deprecate: Call = ("toolkits_deprecate", &version, NO_BODY, 200);
+    seen.call_all(&org, [deprecate]).await;
+    let session = json!({ "user_id": "amy" });
+    let session = project.post("/tool_router/session", &session).await;
+    let session = [("session_id", &*text(&session.expect(201)["session_id"]))];
+    let executed = json!({ "tool_slug": name });
+    let execute: Call = ("tool_router_execute", &session, executed, 410);
+    seen.call_all(&project, [execute]).await;
+    let calls: [Call; _] = [
+        ("tools_execute", &tool, json!({}), 410),
+        ("tools_read", &tool, NO_BODY, 410),
+        ("tools_input", &tool, say, 410),
+    ];
+    seen.call_all(&project.with_newer_prefix(), calls).await;
+}
+
+/// Publishes a toolkit, and provokes the refusals of other bytes, a bad signature and a breaking
+/// change. Returns the manifest.
+async fn refused_versions(host: &Host, seen: &mut ReceivedRequest, slug: &str) -> Value {
+    let mut manifest = guest::manifest_with_key(slug, given::bearer());
+    let webhook = given::webhook_trigger(slug, "ARRIVED");
+    manifest["triggers"] = json!([given::trigger(slug, "EVENT"), webhook]);
     let mut second = manifest["tools"][0].clone();
     second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
     manifest["tools"].as_array_mut().unwrap().push(second);
     host.publish(Guest::echo().component(), &manifest).await;
-    let component = |guest: Guest, manifest: &Value| {
-        Body::Raw(
-            "application/wasm",
-            guest::with_manifest(guest.component(), manifest),
-        )
-    };
-    let version = [("slug", &*slug), ("version", "20260101_00")];
-    let other = component(Guest::constant(), &manifest);
-    seen.call_with(&org, "toolkits_publish", &version, "", other.clone(), &[])
-        .await
-        .expect(409);
-    let unsigned = [("x-toolkit-signature", "not base64")];
-    seen.call_with(&org, "toolkits_publish", &version, "", other, &unsigned)
-        .await
-        .expect(403);
     let mut breaking = manifest.clone();
     breaking["version"] = json!("20260101_01");
     breaking["tools"][0]["input"] =
         json!({ "type": "object", "required": ["a"], "properties": { "a": {} } });
-    let next = [("slug", &*slug), ("version", "20260101_01")];
-    let breaking = component(Guest::echo(), &breaking);
-    seen.call_with(&org, "toolkits_publish", &next, "", breaking, &[])
-        .await
-        .expect(422);
+    let [other, breaking] = [
+        guest::with_manifest(Guest::constant().component(), &manifest),
+        guest::with_manifest(Guest::echo().component(), &breaking),
+    ];
+    let (org, unsigned) = (host.as_org(), [("x-toolkit-signature", "not base64")]);
+    for (version, component, headers, status) in [
+        ("20260101_00", &other, &unsigned[..0], 409),
+        ("20260101_00", &other, &unsigned[..], 403),
+        ("20260101_01", &breaking, &unsigned[..0], 422),
+    ] {
+        let version = [("slug", slug), ("version", version)];
+        let refused = seen.publish(&org, &version, component, headers).await;
+        refused.expect(status);
+    }
+    manifest
+}
 
-    let unknown = "?auth_config_ids=ac_AAAAAAAAAAAA";
-    seen.call_with(&project, "tools_list", no, unknown, Body::None, &[])
-        .await
-        .expect(404);
-    let config = |toolkit: &str| {
+/// Provokes the refusals of auth configs. Returns the ids of one that is restricted to the second
+/// tool, and of one that is not.
+async fn refused_auth_configs(
+    project: &Client,
+    seen: &mut ReceivedRequest,
+    manifest: &Value,
+) -> [String; 2] {
+    let config = |toolkit: &Value| {
         json!({
             "toolkit": { "slug": toolkit },
             "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
         })
     };
-    seen.call(
-        &project,
-        "auth_configs_create",
-        no,
-        config("no_such_toolkit"),
-    )
-    .await
-    .expect(404);
-    let mut elsewhere = config(&slug);
+    let mut elsewhere = config(&manifest["slug"]);
     elsewhere["auth_config"]["authScheme"] = json!("DCR_OAUTH");
-    seen.call(&project, "auth_configs_create", no, elsewhere)
-        .await
-        .expect(400);
-    let mut restricted = config(&slug);
+    let create = "auth_configs_create";
+    let unknown = config(&json!("no_such_toolkit"));
+    let calls: [Call; _] = [
+        (create, NO_VALUES, unknown, 404),
+        (create, NO_VALUES, elsewhere, 400),
+    ];
+    seen.call_all(project, calls).await;
+    let mut restricted = config(&manifest["slug"]);
     restricted["auth_config"]["restrict_to_following_tools"] =
         json!([manifest["tools"][1]["slug"]]);
-    let restricted = seen
-        .call(&project, "auth_configs_create", no, restricted)
-        .await
-        .expect(201);
-    let open = seen
-        .call(&project, "auth_configs_create", no, config(&slug))
-        .await
-        .expect(201);
-    let connect = async |config: &Answer, user: &str| {
-        let body = given::account(
-            config["auth_config"]["id"].as_str().unwrap(),
-            user,
-            &harness::secret(),
-        );
-        text(&project.post("/connected_accounts", &body).await.expect(201)["id"])
-    };
-    connect(&restricted, "bob").await;
-    let paused = connect(&open, "eve").await;
-    let unknown = given::account("ac_AAAAAAAAAAAA", "amy", &harness::secret());
-    seen.call(&project, "connected_accounts_create", no, unknown)
-        .await
-        .expect(404);
-    let mut tested = given::account(
-        open["auth_config"]["id"].as_str().unwrap(),
-        "amy",
-        &harness::secret(),
-    );
-    tested["validate_credentials"] = json!(true);
-    seen.call(&project, "connected_accounts_create", no, tested)
-        .await
-        .expect(501);
-    let tested = json!({ "validate_credentials": true });
-    seen.call(
-        &project,
-        "connected_accounts_refresh",
-        &[("nanoid", &paused)],
-        tested,
-    )
-    .await
-    .expect(501);
-    let unknown = json!({ "auth_config_id": "ac_AAAAAAAAAAAA", "user_id": "amy" });
-    seen.call(&project, "connected_accounts_link", no, unknown)
-        .await
-        .expect(404);
-    let unknown = json!({ "session_uri": "session_x", "user_id": "amy" });
-    seen.call(&project, "connected_accounts_complete", no, unknown)
-        .await
-        .expect(404);
-    let proxied =
-        json!({ "type": "custom", "proxy_config": { "proxy_url": "http://proxy.example" } });
-    let config = [("nanoid", open["auth_config"]["id"].as_str().unwrap())];
-    seen.call(&project, "auth_configs_update", &config, proxied)
-        .await
-        .expect(200);
-    let proxied = seen
-        .call(&project, "auth_configs_read", &config, Value::Null)
-        .await
-        .expect(200);
-    assert_eq!(
-        proxied["proxy_config"],
-        json!({ "proxy_url": "http://proxy.example" })
-    );
-    let straight = json!({ "type": "custom", "proxy_config": null });
-    seen.call(&project, "auth_configs_update", &config, straight)
-        .await
-        .expect(200);
+    let restricted = seen.call(project, create, NO_VALUES, restricted).await;
+    let open = config(&manifest["slug"]);
+    let open = seen.call(project, create, NO_VALUES, open).await;
+    [restricted, open].map(|made| text(&made.expect(201)["auth_config"]["id"]))
+}
 
-    let name = guest::tool(&slug);
-    let tool = [("tool_slug", &*name)];
-    seen.call(
-        &project,
-        "tools_execute",
-        &tool,
-        json!({ "user_id": "bob" }),
-    )
-    .await
-    .expect(403);
-    let sentence = json!({ "user_id": "eve", "text": "say hello" });
-    seen.call(&project, "tools_execute", &tool, sentence)
-        .await
-        .expect(501);
-    seen.call(
-        &project,
-        "tools_input",
-        &tool,
-        json!({ "text": "say hello" }),
-    )
-    .await
-    .expect(501);
-    let trigger = [("slug", &*text(&manifest["triggers"][0]["slug"]))];
-    let instance = json!({ "connected_account_id": paused });
-    let made = seen
-        .call(
-            &project,
-            "trigger_instances_upsert",
-            &trigger,
-            instance.clone(),
-        )
-        .await
-        .expect(201);
-    let made = [("triggerId", &*text(&made["trigger_id"]))];
-    let pause = json!({ "enabled": false });
-    seen.call(
-        &project,
-        "connected_accounts_set_status",
-        &[("nanoid", &paused)],
-        pause,
-    )
-    .await
-    .expect(200);
-    seen.call(
-        &project,
-        "trigger_instances_upsert",
-        &trigger,
-        instance.clone(),
-    )
-    .await
-    .expect(422);
-    let enable = |status: &str| json!({ "status": status });
-    project
-        .patch(
-            &format!("/trigger_instances/manage/{}", made[0].1),
-            &enable("disable"),
-        )
-        .await;
-    seen.call(
-        &project,
-        "trigger_instances_change",
-        &made,
-        enable("enable"),
-    )
-    .await
-    .expect(422);
-    let gone = connect(&open, "zoe").await;
-    project
-        .delete(&format!("/connected_accounts/{gone}"))
-        .await
-        .expect(200);
-    let instance = json!({ "connected_account_id": gone });
-    seen.call(&project, "trigger_instances_upsert", &trigger, instance)
-        .await
-        .expect(410);
-    let named = json!({ "user_id": "eve", "connected_account_id": paused });
-    seen.call(&project, "tools_execute", &tool, named)
-        .await
-        .expect(422);
-    refused_endpoints(&project, seen, &slug).await;
-    seen.call(&org, "toolkits_deprecate", &version, none.clone())
-        .await
-        .expect(200);
-    let newest = project.clone().with_newer_prefix();
-    seen.call(&newest, "tools_execute", &tool, json!({}))
-        .await
-        .expect(410);
-    let session = json!({ "user_id": "amy" });
-    let session = project.post("/tool_router/session", &session).await;
-    let session = text(&session.expect(201)["session_id"]);
-    let executed = json!({ "tool_slug": name });
-    let session = [("session_id", &*session)];
-    seen.call(&project, "tool_router_execute", &session, executed)
-        .await
-        .expect(410);
-    seen.call(&newest, "tools_read", &tool, none)
-        .await
-        .expect(410);
-    seen.call(
-        &newest,
-        "tools_input",
-        &tool,
-        json!({ "text": "say hello" }),
-    )
-    .await
-    .expect(410);
+/// Provokes the refusals of connected accounts, and changes the proxy of their auth config.
+async fn refused_accounts(
+    project: &Client,
+    seen: &mut ReceivedRequest,
+    config: &str,
+    account: &str,
+) {
+    let no_config = "ac_AAAAAAAAAAAA";
+    let unknown = given::account(no_config, "amy", &harness::secret());
+    let mut tested = given::account(config, "amy", &harness::secret());
+    tested["validate_credentials"] = json!(true);
+    let test = json!({ "validate_credentials": true });
+    let link = json!({ "auth_config_id": no_config, "user_id": "amy" });
+    let session = json!({ "session_uri": "session_x", "user_id": "amy" });
+    let proxy = |proxy: Value| json!({ "type": "custom", "proxy_config": proxy });
+    let proxied = proxy(json!({ "proxy_url": "http://proxy.example" }));
+    let (create, update) = ("connected_accounts_create", "auth_configs_update");
+    let (account, config) = ([("nanoid", account)], [("nanoid", config)]);
+    let calls: [Call; _] = [
+        (create, NO_VALUES, unknown, 404),
+        (create, NO_VALUES, tested, 501),
+        ("connected_accounts_refresh", &account, test, 501),
+        ("connected_accounts_link", NO_VALUES, link, 404),
+        ("connected_accounts_complete", NO_VALUES, session, 404),
+        (update, &config, proxied.clone(), 200),
+    ];
+    seen.call_all(project, calls).await;
+    let read = seen.call(project, "auth_configs_read", &config, NO_BODY);
+    let read = read.await.expect(200);
+    assert_eq!(read["proxy_config"], proxied["proxy_config"]);
+    let straight: Call = (update, &config, proxy(Value::Null), 200);
+    seen.call_all(project, [straight]).await;
 }
 
 /// Provokes the responses that need a language model: one that responds well and then badly, and
@@ -1133,94 +896,69 @@ async fn with_a_model(seen: &mut ReceivedRequest) {
             .with("llm.model", "m")
             .start()
             .await;
-        let tool = given::echo(&host).await;
-        let tool = [("tool_slug", &*tool)];
+        let project = host.as_project();
+        let tool = [("tool_slug", &*given::echo(&host).await)];
         for status in statuses {
-            seen.call(&host.as_project(), "tools_input", &tool, say.clone())
-                .await
-                .expect(*status);
+            let made = seen.call(&project, "tools_input", &tool, say.clone());
+            made.await.expect(*status);
         }
         let last = statuses[statuses.len() - 1];
-        seen.call(&host.as_project(), "tools_execute", &tool, say.clone())
-            .await
-            .expect(last);
+        let ran = seen.call(&project, "tools_execute", &tool, say.clone());
+        ran.await.expect(last);
     }
 }
 
 /// Provokes the responses that need a provider: one that responds, one that does not respond in
 /// time, and an unreachable one.
 async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
-    let (project, no) = (host.as_project(), &[][..]);
+    let project = host.as_project();
     let slug = given::slug();
     given::publish_with_key(host, &Guest::echo(), &slug).await;
     let account = project.connect_with_key(&slug, "default").await;
     let call = |account: &str, endpoint: &str| json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
-    for (endpoint, status) in [
-        ("/echo/x", 200),
-        ("/bytes/x/100", 200),
-        ("/redirect/x?to=https://files.example.net/", 403),
-        ("https://other.example.com/", 502),
-    ] {
-        seen.call(&project, "tools_proxy", no, call(&account, endpoint))
-            .await
-            .expect(status);
-    }
-    seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/"))
-        .await
-        .expect(404);
-    let pinned = json!({ "user_id": "default", "connected_accounts": { &slug: account } });
-    let session = project.post("/tool_router/session", &pinned).await;
-    let session = text(&session.expect(201)["session_id"]);
-    let session = [("session_id", &*session)];
     let in_session =
         |endpoint: &str| json!({ "toolkit_slug": slug, "endpoint": endpoint, "method": "GET" });
+    let pinned = json!({ "user_id": "default", "connected_accounts": { &slug: account } });
+    let session = project.post("/tool_router/session", &pinned).await;
+    let session = [("session_id", &*text(&session.expect(201)["session_id"]))];
+    let (of_account, of_session) = ("tools_proxy", "tool_router_proxy_execute");
     for (endpoint, status) in [
         ("/echo/x", 200),
         ("/redirect/x?to=https://files.example.net/", 403),
         ("https://other.example.com/", 502),
     ] {
-        let body = in_session(endpoint);
-        seen.call(&project, "tool_router_proxy_execute", &session, body)
-            .await
-            .expect(status);
+        let calls: [Call; _] = [
+            (of_account, NO_VALUES, call(&account, endpoint), status),
+            (of_session, &session, in_session(endpoint), status),
+        ];
+        seen.call_all(&project, calls).await;
     }
     // Both requests wait for the same timeout.
     let mut other = ReceivedRequest::default();
-    let (proxied, of_session) = tokio::join!(
-        seen.call(&project, "tools_proxy", no, call(&account, "/hang/x")),
-        other.call(
-            &project,
-            "tool_router_proxy_execute",
-            &session,
-            in_session("/hang/x")
-        )
+    let (by_account, by_session) = (call(&account, "/hang/x"), in_session("/hang/x"));
+    let both = tokio::join!(
+        seen.call(&project, of_account, NO_VALUES, by_account),
+        other.call(&project, of_session, &session, by_session)
     );
-    proxied.expect(504);
-    of_session.expect(504);
+    for late in <[Answer; 2]>::from(both) {
+        late.expect(504);
+    }
     seen.0.append(&mut other.0);
     let brought = json!({ "authScheme": "DCR_OAUTH", "toolkitSlug": slug, "val": {} });
     let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
-    seen.call(&project, "tools_proxy", no, brought)
-        .await
-        .expect(400);
-    project
-        .patch(
-            &format!("/connected_accounts/{account}/status"),
-            &json!({ "enabled": false }),
-        )
-        .await
-        .expect(200);
-    seen.call(&project, "tools_proxy", no, call(&account, "/"))
-        .await
-        .expect(422);
-    let body = in_session("/");
-    seen.call(&project, "tool_router_proxy_execute", &session, body)
-        .await
-        .expect(422);
+    let unknown = call("ca_AAAAAAAAAAAA", "/");
     let executed = json!({ "tool_slug": guest::tool(&slug) });
-    seen.call(&project, "tool_router_execute", &session, executed)
-        .await
-        .expect(422);
+    let (pause, paused) = (json!({ "enabled": false }), [("nanoid", &*account)]);
+    let calls: [Call; _] = [
+        (of_account, NO_VALUES, call(&account, "/bytes/x/100"), 200),
+        (of_account, NO_VALUES, unknown, 404),
+        (of_account, NO_VALUES, brought, 400),
+        ("connected_accounts_set_status", &paused, pause, 200),
+        (of_account, NO_VALUES, call(&account, "/"), 422),
+        (of_session, &session, in_session("/"), 422),
+        ("tool_router_execute", &session, executed, 422),
+    ];
+    seen.call_all(&project, calls).await;
 
     let upload = |toolkit: &str| {
         json!({
@@ -1228,80 +966,48 @@ async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
             "md5": "900150983cd24fb0d6963f7d28e17f72",
         })
     };
-    let asked = seen
-        .call(&project, "files_request", no, upload(&slug))
-        .await
-        .expect(200);
-    let put = project
-        .exchange(
-            Method::PUT,
-            &text(&asked["new_presigned_url"]),
-            &[],
-            b"abc".to_vec(),
-        )
-        .await;
-    assert_eq!(put.status, 200);
-    seen.call(&project, "files_request", no, upload(&slug))
-        .await
-        .expect(200);
-    seen.call(&project, "files_request", no, upload("no_such_toolkit"))
-        .await
-        .expect(404);
-    seen.call(&project, "files_list", no, Value::Null)
-        .await
-        .expect(200);
+    let request = "files_request";
+    let asked = seen.call(&project, request, NO_VALUES, upload(&slug)).await;
+    put(&project, &asked.expect(200)["new_presigned_url"], b"abc").await;
+    let calls: [Call; _] = [
+        (request, NO_VALUES, upload(&slug), 200),
+        (request, NO_VALUES, upload("no_such_toolkit"), 404),
+        ("files_list", NO_VALUES, NO_BODY, 200),
+    ];
+    seen.call_all(&project, calls).await;
 }
 
 /// Provokes the responses that need users to authorize at a provider.
 async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
-    let (org, project, no) = (host.as_org(), host.as_project(), &[][..]);
+    let (org, project) = (host.as_org(), host.as_project());
     let oauth = given::Oauth::new(host, &project).await;
     let slug = [("slug", &*oauth.slug)];
-    seen.call(&org, "org_set_oauth_app", &slug, given::oauth_app())
-        .await
-        .expect(200);
-    seen.call(&org, "org_list_oauth_apps", no, Value::Null)
-        .await
-        .expect(200);
-    seen.call(&project, "toolkits_read", &slug, Value::Null)
-        .await
-        .expect(200);
-    seen.call(&org, "org_remove_oauth_app", &slug, Value::Null)
-        .await
-        .expect(200);
+    let calls: [Call; _] = [
+        ("org_set_oauth_app", &slug, given::oauth_app(), 200),
+        ("org_list_oauth_apps", NO_VALUES, NO_BODY, 200),
+    ];
+    seen.call_all(&org, calls).await;
+    let read: Call = ("toolkits_read", &slug, NO_BODY, 200);
+    seen.call_all(&project, [read]).await;
+    let remove: Call = ("org_remove_oauth_app", &slug, NO_BODY, 200);
+    seen.call_all(&org, [remove]).await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
-    project
-        .patch("/org/project/config", &verifier)
-        .await
-        .expect(200);
+    let changed = project.patch("/org/project/config", &verifier).await;
+    changed.expect(200);
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
-    let made = seen
-        .call(&project, "connected_accounts_create", no, body)
-        .await
-        .expect(201);
-    let back = oauth.visit(&made).await;
+    let made = seen.call(&project, "connected_accounts_create", NO_VALUES, body);
+    let back = oauth.visit(&made.await.expect(201)).await;
     let (_, query) = back.split_once('?').unwrap();
     let nobody = host.anonymous();
-    let landed = seen
-        .call_with(
-            &nobody,
-            "toolkits_callback",
-            no,
-            &format!("?{query}"),
-            Body::None,
-            &[],
-        )
-        .await
-        .expect(302);
-    let session = landed
+    let landed = seen.query(&nobody, "toolkits_callback", query).await;
+    let landed = landed.expect(302);
+    let (_, session) = landed
         .header("location")
         .split_once("session_uri=")
-        .unwrap()
-        .1;
+        .unwrap();
     let body = json!({ "session_uri": session, "user_id": "amy" });
-    seen.call(&project, "connected_accounts_complete", no, body)
-        .await
-        .expect(200);
+    let complete: Call = ("connected_accounts_complete", NO_VALUES, body, 200);
+    seen.call_all(&project, [complete]).await;
 }
 
 /// Provokes the refusals that every operation of a kind has.
@@ -1316,25 +1022,19 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
         let right = clients.right(operation);
         let path = operation.addressed();
         let has = |status: u16| operation.statuses().any(|one| one == status);
+        let mut refuse = async |client: &Client, path: &str, body: Body, status: u16| {
+            let refused = seen.send(client, operation, path, body, &[]).await;
+            refused.expect(status);
+        };
+        let plain = || operation.body(false);
         if has(401) {
-            let anonymous = send(&host.anonymous(), operation, &path, operation.body(false))
-                .await
-                .expect(401);
-            seen.check(operation, &anonymous);
+            refuse(&host.anonymous(), &path, plain(), 401).await;
         }
         if operation.key() == Key::Project {
-            let away = send(&elsewhere, operation, &path, operation.body(false))
-                .await
-                .expect(403);
-            seen.check(operation, &away);
+            refuse(&elsewhere, &path, plain(), 403).await;
         }
         if has(404) && !operation.unknown().is_empty() {
-            seen.check(
-                operation,
-                &send(right, operation, &path, operation.body(false))
-                    .await
-                    .expect(404),
-            );
+            refuse(right, &path, plain(), 404).await;
         }
         if has(400) {
             let unreadable: Vec<_> = operation
@@ -1345,12 +1045,9 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
             let path = format!("{}?cursor=%00", operation.filled(&unreadable));
             let body = match operation.takes() {
                 Takes::Json => Body::Raw("application/json", b"{".to_vec()),
-                _ => operation.body(false),
+                _ => plain(),
             };
-            seen.check(
-                operation,
-                &send(right, operation, &path, body).await.expect(400),
-            );
+            refuse(right, &path, body, 400).await;
         }
         if has(413) {
             let bytes = match operation.takes() {
@@ -1358,19 +1055,12 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
                 _ => MAX_JSON_BYTES + 1,
             };
             let large = Body::Raw("application/json", vec![b' '; bytes]);
-            seen.check(
-                operation,
-                &send(right, operation, &path, large).await.expect(413),
-            );
+            refuse(right, &path, large, 413).await;
         }
         if has(415) {
             let packed = [("content-encoding", "gzip")];
-            let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-            let answer = right
-                .send(method, &path, operation.body(false), &packed)
-                .await
-                .expect(415);
-            seen.check(operation, &answer);
+            let refused = seen.send(right, operation, &path, plain(), &packed).await;
+            refused.expect(415);
         }
     }
 }
@@ -1379,27 +1069,21 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
 async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
-    clients
-        .nobody
-        .post("/api_key_revocation", &guess)
-        .await
-        .expect(200);
-    clients
-        .nobody
-        .get("/toolkits/auth/callback?state=none")
-        .await
-        .expect(400);
+    let nobody = &clients.nobody;
+    let guessed = nobody.post("/api_key_revocation", &guess).await;
+    guessed.expect(200);
+    let back = nobody.get("/toolkits/auth/callback?state=none").await;
+    back.expect(400);
     let one = clients.project.get("/auth/session/info").await;
     one.expect(200);
     let projects = "/org/owner/project/list";
     while host.as_org().get(projects).await.status != 429 {}
     for operation in CLIENT_OPERATIONS.iter() {
         let right = clients.right(operation);
-        let path = operation.addressed();
-        let mut answer = send(right, operation, &path, operation.body(false)).await;
+        let mut answer = operation.send(right, operation.body(false)).await;
         if answer.status != 429 {
             // The rate of webhooks is restored every minute: this request has used it up again.
-            answer = send(right, operation, &path, operation.body(false)).await;
+            answer = operation.send(right, operation.body(false)).await;
         }
         seen.check(operation, &answer.expect(429));
     }

@@ -2,15 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use harness::{Answer, Client, Host, client::Body};
+use harness::{Answer, Host, client::Body};
 use reqwest::Method;
 
-use crate::description::{CLIENT_OPERATIONS, Clients, Key, MAX_JSON_BYTES, Operation, Takes};
-
-async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
-    let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-    client.send(method, &operation.addressed(), body, &[]).await
-}
+use crate::description::{CLIENT_OPERATIONS, Clients, Key, MAX_JSON_BYTES, Takes};
 
 #[tokio::test]
 async fn every_route_refuses_missing_or_wrong_keys() {
@@ -32,7 +27,7 @@ async fn every_route_refuses_missing_or_wrong_keys() {
             ("another kind", other_kind),
         ] {
             for client in [client.clone(), client.clone().with_newer_prefix()] {
-                let answer = send(&client, operation, operation.body(false)).await;
+                let answer = operation.send(&client, operation.body(false)).await;
                 assert_eq!(
                     answer.status, 401,
                     "{who}: {} {}: {answer:#?}",
@@ -53,13 +48,9 @@ async fn every_route_accepts_both_prefixes() {
         .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
         let right = clients.right(operation);
-        let older = send(right, operation, operation.body(false)).await;
-        let newer = send(
-            &right.clone().with_newer_prefix(),
-            operation,
-            operation.body(false),
-        )
-        .await;
+        let newest = right.clone().with_newer_prefix();
+        let older = operation.send(right, operation.body(false)).await;
+        let newer = operation.send(&newest, operation.body(false)).await;
         let named = format!("{} {}", operation.method, operation.path);
         assert_eq!(older.status, newer.status, "{named}");
         assert!(
@@ -94,30 +85,21 @@ async fn every_route_refuses_a_malformed_body() {
         let right = clients.right(operation);
         let named = format!("{} {}", operation.method, operation.path);
         for (what, bytes) in bad {
-            let answer = send(
-                right,
-                operation,
-                Body::Raw("application/json", bytes.to_vec()),
-            )
-            .await;
+            let body = Body::Raw("application/json", bytes.to_vec());
+            let answer = operation.send(right, body).await;
             assert!(
                 [400, 404].contains(&answer.status),
                 "{what}: {named}: {answer:#?}"
             );
             answer.assert_envelope();
         }
-        send(right, operation, Body::Raw("text/plain", b"{}".to_vec()))
-            .await
-            .expect(415)
-            .assert_envelope();
+        let plain = Body::Raw("text/plain", b"{}".to_vec());
         let large = format!("{{\"a\":\"{}\"}}", "a".repeat(MAX_JSON_BYTES));
-        let answer = send(
-            right,
-            operation,
-            Body::Raw("application/json", large.into_bytes()),
-        )
-        .await;
-        answer.expect(413).assert_envelope();
+        let large = Body::Raw("application/json", large.into_bytes());
+        for (body, status) in [(plain, 415), (large, 413)] {
+            let refused = operation.send(right, body).await;
+            refused.expect(status).assert_envelope();
+        }
     }
 }
 
@@ -146,7 +128,7 @@ async fn every_body_field_refuses_a_wrong_type() {
             } else {
                 "of another type".into()
             };
-            let answer = send(right, operation, Body::Json(spoilt)).await;
+            let answer = operation.send(right, Body::Json(spoilt)).await;
             assert!(
                 [400, 404].contains(&answer.status),
                 "{name} of {}: {answer:#?}",
@@ -174,14 +156,8 @@ async fn every_route_refuses_other_methods() {
             if has.contains(method) {
                 continue;
             }
-            let answer = project
-                .send(
-                    Method::from_bytes(method.as_bytes()).unwrap(),
-                    &addressed,
-                    Body::None,
-                    &[],
-                )
-                .await;
+            let other = Method::from_bytes(method.as_bytes()).unwrap();
+            let answer = project.send(other, &addressed, Body::None, &[]).await;
             let allowed: BTreeSet<_> = answer.header("allow").split(',').map(str::trim).collect();
             assert_eq!(answer.status, 405, "{method} {path}: {answer:#?}");
             answer.assert_envelope();
@@ -205,7 +181,7 @@ async fn every_response_has_the_standard_headers() {
         .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
         for client in [clients.right(operation), &host.anonymous()] {
-            let answer = send(client, operation, operation.body(false)).await;
+            let answer = operation.send(client, operation.body(false)).await;
             assert_house_headers(&answer, &format!("{} {}", operation.method, operation.path));
         }
     }

@@ -14,7 +14,7 @@ use std::{
 
 use futures::future::join_all;
 use harness::{
-    Answer, Client, Dice, Guest, Host,
+    Client, Dice, Guest, Host,
     client::Body,
     guest,
     host::{Setup, size},
@@ -77,7 +77,7 @@ struct Worker {
     key: String,
     toolkit: String,
     things: BTreeMap<Name, Thing>,
-    logs: Vec<String>,
+    logs: Vec<Value>,
     /// Change that had no response when the server was killed.
     doubt: Option<(Name, State)>,
     load: Load,
@@ -87,12 +87,11 @@ struct Worker {
 impl Worker {
     async fn new(host: &Host, toolkit: &str, load: Load, seed: u64) -> Self {
         let key = host.new_project().await.key().to_owned();
-        let (things, logs) = (BTreeMap::new(), Vec::new());
         Self {
             key,
             toolkit: toolkit.to_owned(),
-            things,
-            logs,
+            things: BTreeMap::new(),
+            logs: Vec::new(),
             doubt: None,
             load,
             dice: Dice::new(seed),
@@ -122,8 +121,7 @@ impl Worker {
         let Ok(answer) = client.try_send(Method::POST, &path, body, &[]).await else {
             return false;
         };
-        self.logs
-            .push(answer.expect(200)["log_id"].as_str().unwrap().to_owned());
+        self.logs.push(answer.expect(200)["log_id"].clone());
         true
     }
 
@@ -144,18 +142,14 @@ impl Worker {
             [200, 201].contains(&answer.status),
             "{name:?} to {to:?}: {answer:#?}"
         );
-        let id = |answer: &Answer| {
-            let id = if name.0 == Kind::Config {
-                &answer["auth_config"]["id"]
-            } else {
-                &answer["id"]
-            };
-            id.as_str().unwrap().to_owned()
-        };
         match self.things.get_mut(&name) {
             Some(thing) => thing.state = to,
             None => {
-                let id = id(&answer);
+                let id = match name.0 {
+                    Kind::Config => &answer["auth_config"]["id"],
+                    Kind::Account => &answer["id"],
+                };
+                let id = id.as_str().unwrap().to_owned();
                 self.things.insert(name, Thing { id, state: to });
             }
         }
@@ -189,15 +183,16 @@ impl Worker {
                 } else {
                     State::Enabled
                 };
-                let (path, body) = match name.0 {
-                    Kind::Config => (
-                        format!("/auth_configs/{}/{}", thing.id, word(to)),
-                        json!({}),
-                    ),
-                    Kind::Account => (
-                        format!("/connected_accounts/{}/status", thing.id),
-                        json!({ "enabled": to == State::Enabled }),
-                    ),
+                let is_enabled = to == State::Enabled;
+                let word = match (name.0, is_enabled) {
+                    (Kind::Account, _) => "status",
+                    (Kind::Config, true) => "ENABLED",
+                    (Kind::Config, false) => "DISABLED",
+                };
+                let path = format!("{}/{}/{word}", root(name.0), thing.id);
+                let body = match name.0 {
+                    Kind::Config => json!({}),
+                    Kind::Account => json!({ "enabled": is_enabled }),
                 };
                 Change {
                     name: name.clone(),
@@ -221,15 +216,11 @@ impl Worker {
             .filter(|_| self.dice.below(4) > 0);
         let own = unique(8);
         let (kind, body) = match config {
-            Some(config) => (
-                Kind::Account,
-                given::account_with_note(
-                    &config,
-                    &own,
-                    &format!("k-01{}", harness::secret()),
-                    self.load.note,
-                ),
-            ),
+            Some(config) => {
+                let key = format!("k-01{}", harness::secret());
+                let account = given::account_with_note(&config, &own, &key, self.load.note);
+                (Kind::Account, account)
+            }
             None => {
                 let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": own, "credentials": {} });
                 (
@@ -287,10 +278,7 @@ impl Worker {
         }
         assert!(found.is_empty(), "nobody made {:?}", found.keys());
         for log in self.logs.drain(..) {
-            client
-                .get(&format!("/logs/tool_execution/{log}"))
-                .await
-                .expect(200);
+            client.log(&log).await;
         }
         self.check_indexes(client).await;
     }
@@ -305,56 +293,33 @@ impl Worker {
             .filter(|((kind, _), _)| *kind == Kind::Account)
             .take(3)
         {
-            let page = client
-                .get(&format!("/connected_accounts?user_ids={user}"))
-                .await
-                .expect(200);
+            let path = format!("/connected_accounts?user_ids={user}");
+            let page = client.get(&path).await.expect(200);
             let expected = usize::from(thing.state != State::Absent);
             assert_eq!(page["total_items"], expected, "{user}: {page:#?}");
-            assert_eq!(
-                page["items"].as_array().unwrap().len(),
-                expected,
-                "{user}: {page:#?}"
-            );
+            let items = page["items"].as_array().unwrap();
+            assert_eq!(items.len(), expected, "{user}: {page:#?}");
         }
     }
 }
 
 fn root(kind: Kind) -> &'static str {
-    if kind == Kind::Config {
-        "/auth_configs"
-    } else {
-        "/connected_accounts"
-    }
-}
-
-fn word(state: State) -> &'static str {
-    if state == State::Enabled {
-        "ENABLED"
-    } else {
-        "DISABLED"
-    }
-}
-
-/// Returns the parameter that lists disabled records, too, where the list leaves them out.
-fn disabled_ones(kind: Kind) -> &'static str {
     match kind {
-        Kind::Config => "&show_disabled=true",
-        Kind::Account => "",
+        Kind::Config => "/auth_configs",
+        Kind::Account => "/connected_accounts",
     }
 }
 
 async fn everything(client: &Client, kind: Kind) -> Vec<Value> {
-    let page = client
-        .get(&format!("{}?limit=1000{}", root(kind), disabled_ones(kind)))
-        .await
-        .expect(200);
+    // Lists of auth configs leave out disabled ones unless they are asked for.
+    let path = match kind {
+        Kind::Config => "/auth_configs?limit=1000&show_disabled=true",
+        Kind::Account => "/connected_accounts?limit=1000",
+    };
+    let page = client.get(path).await.expect(200);
     let items = page["items"].as_array().unwrap().clone();
-    assert_eq!(
-        page["total_items"],
-        items.len(),
-        "the count and the list agree"
-    );
+    // The count and the list agree.
+    assert_eq!(page["total_items"], items.len());
     items
 }
 
@@ -391,16 +356,13 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     let (kills, acks) = size((25, 1_250), (300, 20_000));
-    survive(
-        Setup::new(),
-        Load {
-            kills,
-            acks,
-            things: usize::MAX,
-            note: 8,
-        },
-    )
-    .await;
+    let load = Load {
+        kills,
+        acks,
+        things: usize::MAX,
+        note: 8,
+    };
+    survive(Setup::new(), load).await;
 }
 
 /// Large records are created and deleted, so that the store reuses space in its file. The kill
@@ -408,16 +370,13 @@ async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
 #[tokio::test]
 async fn nothing_is_lost_while_space_is_reused() {
     let (kills, acks) = size((12, 700), (60, 3_500));
-    let host = survive(
-        Setup::embedded(),
-        Load {
-            kills,
-            acks,
-            things: 4,
-            note: 60 << 10,
-        },
-    )
-    .await;
+    let load = Load {
+        kills,
+        acks,
+        things: 4,
+        note: 60 << 10,
+    };
+    let host = survive(Setup::embedded(), load).await;
     let folder = host.data().join("store/sled");
     let file = std::fs::metadata(folder.join("db")).unwrap().len();
     // The name of a snapshot is the number of bytes ever written.
@@ -439,6 +398,11 @@ async fn nothing_is_lost_while_space_is_reused() {
     );
 }
 
+fn clients_of(host: &Host, workers: &[Worker]) -> Vec<Client> {
+    let keys = workers.iter().map(|worker| &worker.key);
+    keys.map(|key| host.with_key(key)).collect()
+}
+
 /// Repeats changes, kills, restarts and comparisons. Returns the last server.
 async fn survive(setup: Setup, load: Load) -> Host {
     let seed = Dice::seed();
@@ -449,28 +413,17 @@ async fn survive(setup: Setup, load: Load) -> Host {
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
     let seeds: Vec<_> = (0..CLIENT_COUNT).map(|_| dice.below(u64::MAX)).collect();
-    let mut workers = join_all(
-        seeds
-            .into_iter()
-            .map(|seed| Worker::new(&host, "crashing", load, seed)),
-    )
-    .await;
+    let workers = seeds
+        .into_iter()
+        .map(|seed| Worker::new(&host, "crashing", load, seed));
+    let mut workers = join_all(workers).await;
     let (mut cycles, mut total) = (0, 0);
     while cycles < load.kills || total < load.acks {
         let acks = AtomicUsize::new(0);
-        let clients: Vec<_> = workers
-            .iter()
-            .map(|worker| host.with_key(&worker.key))
-            .collect();
-        let (setup, ()) = futures::join!(kill(host, &acks, dice.below(500)), async {
-            join_all(
-                workers
-                    .iter_mut()
-                    .zip(&clients)
-                    .map(|(worker, client)| worker.work(client, &acks)),
-            )
-            .await;
-        });
+        let clients = clients_of(&host, &workers);
+        let pairs = workers.iter_mut().zip(&clients);
+        let work = join_all(pairs.map(|(worker, client)| worker.work(client, &acks)));
+        let (setup, _) = futures::join!(kill(host, &acks, dice.below(500)), work);
         total += acks.load(Ordering::Relaxed);
         cycles += 1;
         if dice.below(10) == 0 {
@@ -481,17 +434,9 @@ async fn survive(setup: Setup, load: Load) -> Host {
                 .ok();
         }
         host = setup.start().await;
-        let clients: Vec<_> = workers
-            .iter()
-            .map(|worker| host.with_key(&worker.key))
-            .collect();
-        join_all(
-            workers
-                .iter_mut()
-                .zip(&clients)
-                .map(|(worker, client)| worker.check(client)),
-        )
-        .await;
+        let clients = clients_of(&host, &workers);
+        let pairs = workers.iter_mut().zip(&clients);
+        join_all(pairs.map(|(worker, client)| worker.check(client))).await;
     }
     let things: usize = workers.iter().map(|worker| worker.things.len()).sum();
     eprintln!("{cycles} kills, {total} acknowledgements, {things} things: none lost, none torn");
@@ -526,19 +471,13 @@ async fn publication_is_atomic_across_a_kill() {
                 let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
                 let slug = manifest["slug"].as_str().unwrap().to_owned();
                 let body = Body::Raw("application/wasm", bytes);
-                match client
-                    .try_send(Method::PUT, &guest::address(&manifest), body, &[])
-                    .await
-                {
-                    Ok(answer) => {
-                        answer.expect(201);
-                        published.push(slug);
-                    }
-                    Err(_) => {
-                        doubtful = Some(slug);
-                        return;
-                    }
-                }
+                let address = guest::address(&manifest);
+                let Ok(answer) = client.try_send(Method::PUT, &address, body, &[]).await else {
+                    doubtful = Some(slug);
+                    return;
+                };
+                answer.expect(201);
+                published.push(slug);
             }
         };
         let wait = Duration::from_millis(200 + dice.below(1_500));
@@ -550,25 +489,15 @@ async fn publication_is_atomic_across_a_kill() {
             publishing
         );
         host = setup.start().await;
+        let project = host.as_project();
         for slug in &published {
-            let ran = host
-                .as_project()
-                .execute(&guest::tool(slug), json!({ "a": 1 }))
-                .await;
+            let ran = project.execute(&guest::tool(slug), json!({ "a": 1 })).await;
             assert_eq!(ran.data(), json!({ "a": 1 }));
         }
         if let Some(slug) = doubtful {
-            let known = host
-                .as_project()
-                .get(&format!("/toolkits/{slug}"))
-                .await
-                .status;
-            let ran = host
-                .as_project()
-                .execute(&guest::tool(&slug), json!({}))
-                .await
-                .status;
-            assert_eq!(known, ran, "{slug} is half there");
+            let known = project.get(&format!("/toolkits/{slug}")).await.status;
+            let ran = project.execute(&guest::tool(&slug), json!({})).await;
+            assert_eq!(known, ran.status, "{slug} is half there");
         }
     }
     assert!(!published.is_empty());

@@ -1,6 +1,7 @@
 //! Destinations of credentials: the provider they belong to, and no other.
 
 use base64::{Engine, engine::general_purpose};
+use futures::{StreamExt, stream};
 use harness::{Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
@@ -11,15 +12,11 @@ use crate::given;
 /// assert that it is not disclosed.
 async fn connected(host: &Host, project: &Client, placement: Value) -> (String, String) {
     let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, placement),
-    )
-    .await;
+    let manifest = guest::manifest_with_key(&slug, placement);
+    host.publish(Guest::fetch().component(), &manifest).await;
     let secret = format!("sk\"+/={}%", harness::secret());
-    project
-        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
-        .await;
+    let values = json!({ "api_key": secret });
+    project.connect(&slug, "API_KEY", "default", values).await;
     (guest::tool(&slug), secret)
 }
 
@@ -43,12 +40,7 @@ async fn only_the_provider_sees_the_key() {
         let answer = project.execute(&tool, json!({ "url": url })).await;
         assert_eq!(answer["successful"], true, "{placement}: {answer:#?}");
         let seen = &Host::application().seen(&tag)[0];
-        let plain = [
-            format!("{:?}", seen.headers),
-            seen.query.clone(),
-            seen.path.clone(),
-        ]
-        .concat();
+        let plain = format!("{:?}{}{}", seen.headers, seen.query, seen.path);
         let core = &secret[6..secret.len() - 1];
         let basic = general_purpose::STANDARD.encode(format!("{secret}:"));
         assert!(
@@ -62,17 +54,21 @@ async fn only_the_provider_sees_the_key() {
             answer.text
         );
     }
-    project
-        .post("/logs/tool_execution", &json!({}))
-        .await
-        .expect(200);
+    let logs = project.post("/logs/tool_execution", &json!({})).await;
+    logs.expect(200);
+}
+
+/// Creates a project with an account of the shared toolkit with a key. Returns it with the tool.
+async fn with_account() -> (Client, String) {
+    let project = Host::shared().await.new_project().await;
+    let slug = given::keyed().await;
+    project.connect_with_key(slug, "default").await;
+    (project, guest::tool(slug))
 }
 
 #[tokio::test]
 async fn disallowed_urls_are_typed_errors() {
-    let project = Host::shared().await.new_project().await;
-    let slug = given::keyed().await;
-    project.connect_with_key(slug, "default").await;
+    let (project, tool) = with_account().await;
     let tag = unique(8);
     let urls = [
         "https://other.example.com/echo/TAG",
@@ -100,15 +96,9 @@ async fn disallowed_urls_are_typed_errors() {
     ];
     for url in urls {
         let url = url.replace("TAG", &tag);
-        let answer = project
-            .execute(&guest::tool(slug), json!({ "url": url }))
-            .await
-            .expect(200);
-        assert!(
-            ["denied", "invalid_request"].contains(&answer.failure()),
-            "{url}: {}",
-            answer.text
-        );
+        let answer = project.execute(&tool, json!({ "url": url })).await;
+        let is_refused = ["denied", "invalid_request"].contains(&answer.failure());
+        assert!(is_refused, "{url}: {}", answer.text);
     }
     assert_eq!(Host::application().seen(&tag).len(), 0);
 }
@@ -134,14 +124,9 @@ async fn a_redirect_carries_no_credential_away() {
     ];
     for target in targets {
         let tag = unique(8);
-        let url = format!(
-            "https://api.example.com/redirect/from?to={}",
-            target.replace("TAG", &tag)
-        );
-        let answer = project
-            .execute(&guest::tool(slug), json!({ "url": url }))
-            .await
-            .expect(200);
+        let to = target.replace("TAG", &tag);
+        let url = json!({ "url": format!("https://api.example.com/redirect/from?to={to}") });
+        let answer = project.execute(&guest::tool(slug), url).await.expect(200);
         let is_denied = answer.failure() == "denied";
         let forbidden = ["files.example.net", "127.0.0.1", "169.254.169.254"];
         let is_forbidden = forbidden.iter().any(|host| target.contains(host));
@@ -160,21 +145,15 @@ async fn same_origin_redirect_carries_the_credential() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let key = harness::secret();
-    project
-        .connect(slug, "API_KEY", "default", json!({ "api_key": key }))
-        .await;
+    let values = json!({ "api_key": key });
+    project.connect(slug, "API_KEY", "default", values).await;
     let tag = unique(8);
-    let url = format!("https://api.example.com/redirect/from?to=/echo/{tag}");
-    let data = project
-        .execute(&guest::tool(slug), json!({ "url": url }))
-        .await
-        .data();
+    let url = json!({ "url": format!("https://api.example.com/redirect/from?to=/echo/{tag}") });
+    let data = project.execute(&guest::tool(slug), url).await.data();
     assert_eq!(data["path"], format!("/echo/{tag}"));
     let seen = Host::application().seen(&tag);
-    assert_eq!(
-        seen.last().unwrap().header("authorization"),
-        format!("Bearer {key}")
-    );
+    let sent = seen.last().unwrap().header("authorization");
+    assert_eq!(sent, format!("Bearer {key}"));
 }
 
 #[tokio::test]
@@ -186,9 +165,8 @@ async fn each_project_and_user_sends_its_own_key() {
         let project = host.new_project().await;
         for user in ["amy", "bob"] {
             let secret = harness::secret();
-            project
-                .connect(slug, "API_KEY", user, json!({ "api_key": secret }))
-                .await;
+            let values = json!({ "api_key": secret });
+            project.connect(slug, "API_KEY", user, values).await;
             sent.push((project.clone(), user, secret));
         }
     }
@@ -198,51 +176,31 @@ async fn each_project_and_user_sends_its_own_key() {
             let tag = unique(8);
             let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
             let body = json!({ "arguments": arguments, "user_id": user, "version": "latest" });
-            project
-                .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
-                .await
-                .data();
-            assert_eq!(
-                Host::application().seen(&tag)[0].header("authorization"),
-                format!("Bearer {secret}")
-            );
+            let path = format!("/tools/execute/{}", guest::tool(slug));
+            project.post(&path, &body).await.data();
+            let seen = &Host::application().seen(&tag)[0];
+            assert_eq!(seen.header("authorization"), format!("Bearer {secret}"));
         });
-    futures::stream::StreamExt::collect::<Vec<_>>(futures::stream::StreamExt::buffer_unordered(
-        futures::stream::iter(calls),
-        6,
-    ))
-    .await;
+    let calls = stream::iter(calls).buffer_unordered(6);
+    calls.collect::<Vec<_>>().await;
 }
 
 #[tokio::test]
 async fn a_refused_key_is_not_tried_twice() {
-    let project = Host::shared().await.new_project().await;
-    let slug = given::keyed().await;
-    project.connect_with_key(slug, "default").await;
+    let (project, tool) = with_account().await;
     let tag = unique(8);
-    let url = format!("https://api.example.com/status/{tag}/401");
-    project
-        .execute(&guest::tool(slug), json!({ "url": url }))
-        .await
-        .expect(200);
-    assert_eq!(
-        Host::application().seen(&tag).len(),
-        1,
-        "a key has nothing that could be renewed"
-    );
+    let url = json!({ "url": format!("https://api.example.com/status/{tag}/401") });
+    project.execute(&tool, url).await.expect(200);
+    // A key has nothing that could be renewed.
+    assert_eq!(Host::application().seen(&tag).len(), 1);
 }
 
 #[tokio::test]
 async fn answers_that_are_too_large_are_typed_errors() {
-    let project = Host::shared().await.new_project().await;
-    let slug = given::keyed().await;
-    project.connect_with_key(slug, "default").await;
+    let (project, tool) = with_account().await;
     for path in ["big/large/11534336", "bomb/large"] {
-        let url = format!("https://api.example.com/{path}");
-        let answer = project
-            .execute(&guest::tool(slug), json!({ "url": url }))
-            .await
-            .expect(200);
+        let url = json!({ "url": format!("https://api.example.com/{path}") });
+        let answer = project.execute(&tool, url).await;
         assert_eq!(answer.failure(), "too_large", "{path}: {}", answer.text);
     }
 }
@@ -255,19 +213,13 @@ async fn a_toolkit_without_an_account_sends_no_credential() {
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let tag = unique(8);
-    let url = format!("https://api.example.com/echo/{tag}");
-    project
-        .execute(
-            &guest::tool(manifest["slug"].as_str().unwrap()),
-            json!({ "url": url }),
-        )
-        .await
-        .data();
+    let url = json!({ "url": format!("https://api.example.com/echo/{tag}") });
+    let tool = guest::tool(manifest["slug"].as_str().unwrap());
+    project.execute(&tool, url).await.data();
     let seen = &Host::application().seen(&tag)[0];
-    assert_eq!(
-        (seen.header("authorization"), seen.header("cookie")),
-        ("", "")
-    );
+    for name in ["authorization", "cookie"] {
+        assert_eq!(seen.header(name), "", "{name}");
+    }
     assert!(seen.header("user-agent").starts_with("toolhost/"));
 }
 
@@ -348,25 +300,15 @@ async fn body_credential_never_follows_cross_origin_redirect() {
         host.publish(poster(&url), &manifest).await;
         let body = json!({ "version": "latest", "custom_auth_params": { "parameters": [], "body": { "token": secret } } });
         let tool = guest::tool(manifest["slug"].as_str().unwrap());
-        let answer = host
-            .as_project()
-            .post(&format!("/tools/execute/{tool}"), &body)
-            .await
-            .expect(200);
+        let path = format!("/tools/execute/{tool}");
+        let answer = host.as_project().post(&path, &body).await.expect(200);
         assert_eq!(answer["successful"], true, "{}", answer.text);
-        let sent = |tag: &str| {
-            application
-                .seen(tag)
-                .iter()
-                .map(|seen| String::from_utf8_lossy(&seen.body).into_owned())
-                .collect::<Vec<_>>()
+        let sent = |tag: &str| -> Vec<Vec<u8>> {
+            let seen = application.seen(tag).into_iter();
+            seen.map(|seen| seen.body).collect()
         };
-        let with_token = vec![json!({ "token": secret }).to_string()];
-        assert_eq!(
-            sent(&from),
-            with_token,
-            "it is sent where the tool sends it"
-        );
+        let with_token = vec![json!({ "token": secret }).to_string().into_bytes()];
+        assert_eq!(sent(&from), with_token, "the tool sends it there");
         let again = if follows { with_token } else { Vec::new() };
         assert_eq!(sent(&tag), again, "{origin}");
     }

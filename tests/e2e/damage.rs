@@ -1,9 +1,10 @@
 //! A damaged data directory: the server starts with all records, or names the broken file and does
 //! not start.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use futures::{StreamExt, stream};
+pub(crate) use harness::hunt::files_below;
 use harness::{
     Dice, Guest, Host, guest,
     host::{Setup, size},
@@ -48,13 +49,8 @@ async fn filled(records: usize) -> (Setup, Vec<String>) {
         async move {
             let user = format!("user-{record:04}");
             given::made_account(&project, &config, &user, &harness::secret()).await;
-            project
-                .execute(
-                    "KEPT_RUN",
-                    json!({ "record": record, "filler": "x".repeat(500) }),
-                )
-                .await
-                .data();
+            let arguments = json!({ "record": record, "filler": "x".repeat(500) });
+            project.execute("KEPT_RUN", arguments).await.data();
         }
     });
     work.buffer_unordered(8).collect::<Vec<_>>().await;
@@ -76,55 +72,21 @@ async fn dump(host: &Host) -> Vec<String> {
     ] {
         all.push(project.get(path).await.expect(200).text);
     }
-    all.push(
-        host.as_org()
-            .get("/org/owner/project/list")
-            .await
-            .expect(200)
-            .text,
-    );
+    let projects = host.as_org().get("/org/owner/project/list").await;
+    all.push(projects.expect(200).text);
     let mut cursor = json!(null);
     loop {
-        let page = project
-            .post(
-                "/logs/tool_execution",
-                &json!({ "limit": 100, "cursor": cursor }),
-            )
-            .await
-            .expect(200);
+        let query = json!({ "limit": 100, "cursor": cursor });
+        let page = project.post("/logs/tool_execution", &query).await;
+        let page = page.expect(200);
         for log in page["logs"].as_array().unwrap() {
-            let id = log["id"].as_str().unwrap();
-            all.push(
-                project
-                    .get(&format!("/logs/tool_execution/{id}"))
-                    .await
-                    .expect(200)
-                    .text,
-            );
+            all.push(project.log(&log["id"]).await.text);
         }
         cursor = page["next_cursor"].clone();
         if cursor.is_null() {
             return all;
         }
     }
-}
-
-/// Returns all files in a folder and the folders below it.
-pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                files_below(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect();
-    files.sort();
-    files
 }
 
 /// Damages one file of the folder and returns a description of the damage.
@@ -201,12 +163,9 @@ async fn case(
                     "{what}: it started with something else than before"
                 ));
             }
-            let ran = host
-                .as_project()
-                .execute("KEPT_RUN", json!({ "a": 1 }))
-                .await;
-            let whole = ran.status == 200 && ran["data"] == json!({ "a": 1 });
-            if whole {
+            let (project, arguments) = (host.as_project(), json!({ "a": 1 }));
+            let ran = project.execute("KEPT_RUN", arguments.clone()).await;
+            if ran.status == 200 && ran["data"] == arguments {
                 Ok(true)
             } else {
                 Err(format!("{what}: a tool does not run: {}", ran.text))
@@ -217,9 +176,8 @@ async fn case(
             let names = line.starts_with("toolhost: ")
                 && line.contains(&data)
                 && line.contains("restore a backup");
-            let clear =
-                refused.code == Some(EX_CONFIG) && names && !refused.output.contains("panicked at");
-            if clear {
+            let has_panicked = refused.output.contains("panicked at");
+            if refused.code == Some(EX_CONFIG) && names && !has_panicked {
                 Ok(false)
             } else {
                 Err(format!("{what}: {:?}, last line: {line}", refused.code))

@@ -14,7 +14,6 @@ use futures::future::join_all;
 use harness::{
     Client, Guest, Host, PgBouncer, Postgres, SECRET_MARK,
     client::Body,
-    guest,
     host::{Setup, size},
     unique, wait_for, wait_until,
 };
@@ -102,16 +101,11 @@ impl Load {
         let mut found = BTreeSet::new();
         let mut cursor = String::new();
         loop {
-            let page = hosts[0]
-                .as_project()
-                .get(&format!("/auth_configs?limit=1000{cursor}"))
-                .await
-                .expect(200);
+            let path = format!("/auth_configs?limit=1000{cursor}");
+            let page = hosts[0].as_project().get(&path).await.expect(200);
             for item in page["items"].as_array().unwrap() {
-                assert!(
-                    found.insert(item["name"].as_str().unwrap().to_owned()),
-                    "it was made twice: {item:#}"
-                );
+                let name = item["name"].as_str().unwrap().to_owned();
+                assert!(found.insert(name), "it was made twice: {item:#}");
             }
             let Some(next) = page["next_cursor"].as_str() else {
                 break;
@@ -147,11 +141,7 @@ async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
 /// Starts two servers with the same settings, with a toolkit for the auth configs.
 async fn two_with(setup: Setup) -> [Host; 2] {
     let one = setup.start().await;
-    one.publish(
-        Guest::echo().component(),
-        &guest::manifest_with_key("loaded", given::bearer()),
-    )
-    .await;
+    given::publish_with_key(&one, &Guest::echo(), "loaded").await;
     let two = one.setup().another().start().await;
     [one, two]
 }
@@ -179,9 +169,8 @@ async fn database_crash_loses_no_acknowledged_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_connections_lose_and_duplicate_nothing() {
     let [one, two] = two_on(&Postgres::shared()).await;
-    Load::default()
-        .through_cuts(&[&one, &two], size(20, 200))
-        .await;
+    let load = Load::default();
+    load.through_cuts(&[&one, &two], size(20, 200)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,9 +180,8 @@ async fn pooled_transactions_lose_and_duplicate_nothing() {
     let pooler = PgBouncer::start(&database, "transaction", 4).await;
     let setup = Setup::embedded().on(database).with("store", pooler.url());
     let [one, two] = two_with(setup).await;
-    Load::default()
-        .through_cuts(&[&one, &two], size(5, 50))
-        .await;
+    let load = Load::default();
+    load.through_cuts(&[&one, &two], size(5, 50)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,10 +190,8 @@ async fn session_pooler_needs_no_settings() {
     let pooler = PgBouncer::start(&database, "session", 50).await;
     let setup = Setup::embedded().on(database).with("store", pooler.url());
     let host = setup.start().await;
-    host.as_project()
-        .get("/connected_accounts")
-        .await
-        .expect(200);
+    let accounts = host.as_project().get("/connected_accounts").await;
+    accounts.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,10 +213,8 @@ async fn frozen_database_is_reported_within_bounded_time() {
         answer.assert_envelope();
         assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
     }
-    assert_eq!(
-        one.anonymous().try_get_root("/health/ready").await,
-        Some(503)
-    );
+    let ready = "/health/ready";
+    assert_eq!(one.anonymous().try_get_root(ready).await, Some(503));
     server.thaw();
     for client in clients {
         let name = unique(8);
@@ -242,10 +226,7 @@ async fn frozen_database_is_reported_within_bounded_time() {
         })
         .await;
     }
-    assert_eq!(
-        one.anonymous().try_get_root("/health/ready").await,
-        Some(200)
-    );
+    assert_eq!(one.anonymous().try_get_root(ready).await, Some(200));
 }
 
 #[tokio::test(flavor = "multi_thread")]

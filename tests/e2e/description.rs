@@ -4,7 +4,8 @@
 
 use std::sync::LazyLock;
 
-use harness::{Client, Host, client::Body};
+use harness::{Answer, Client, Host, client::Body};
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 /// Text of the committed description.
@@ -162,6 +163,16 @@ impl Operation {
             (_, true) => Takes::Component,
             _ => Takes::Nothing,
         }
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        Method::from_bytes(self.method.as_bytes()).unwrap()
+    }
+
+    /// Sends a request to the path with parameter values that do not exist.
+    pub(crate) async fn send(&self, client: &Client, body: Body) -> Answer {
+        let path = self.addressed();
+        client.send(self.method(), &path, body, &[]).await
     }
 
     /// Returns the described statuses.

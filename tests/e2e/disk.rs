@@ -30,17 +30,10 @@ fn small() -> Value {
 /// Starts a server with a toolkit that takes keys, and creates an auth config for it.
 async fn furnished(setup: Setup) -> (Host, String) {
     let host = setup.start().await;
-    host.publish(
-        Guest::echo().component(),
-        &given::manifest_with_note("filling"),
-    )
-    .await;
-    let made = host
-        .as_project()
-        .post("/auth_configs", &small())
-        .await
-        .expect(201);
-    let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
+    let manifest = given::manifest_with_note("filling");
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.as_project();
+    let config = project.auth_config("filling", "API_KEY", json!({})).await;
     (host, config)
 }
 
@@ -53,10 +46,7 @@ async fn connect(client: &Client, config: &str) -> Result<harness::Answer, reqwe
 
 async fn assert_there(client: &Client, accounts: &[String]) {
     for account in accounts {
-        let read = client
-            .get(&format!("/connected_accounts/{account}"))
-            .await
-            .expect(200);
+        let read = client.account(account).await;
         assert_eq!(read["status"], "ACTIVE", "{read:#?}");
     }
 }
@@ -96,11 +86,9 @@ async fn full_disk_refuses_writes_until_space_returns() {
     assert_eq!(client.try_get_root("/health/ready").await, Some(503));
     assert_there(&client, &accounts).await;
     disk.clear();
-    wait_for(
-        RESUMED_WITHIN,
-        "there is space again, and it is used",
-        || async { connect(&client, &config).await.unwrap().status == 201 },
-    )
+    wait_for(RESUMED_WITHIN, "the free space is used", async || {
+        connect(&client, &config).await.unwrap().status == 201
+    })
     .await;
     assert_eq!(client.try_get_root("/health/ready").await, Some(200));
     let key = host.project_key.clone();
@@ -172,26 +160,18 @@ async fn failed_sync_stops_acknowledgements_until_restart() {
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &source])
         .status();
-    assert!(
-        compiled
-            .expect("what links Rust programs is here")
-            .success()
-    );
+    let compiled = compiled.expect("what links Rust programs is here");
+    assert!(compiled.success());
     let setup = Setup::embedded()
         .with_variable("LD_PRELOAD", library.display().to_string())
         .with_variable("BROKEN_SYNC", trigger.display().to_string());
     let (host, config) = furnished(setup).await;
     let (client, key) = (host.as_project(), host.project_key.clone());
-    let account = connect(&client, &config).await.unwrap().expect(201)["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let made = connect(&client, &config).await.unwrap().expect(201);
+    let account = made["id"].as_str().unwrap().to_owned();
     std::fs::write(&trigger, "").unwrap();
-    connect(&client, &config)
-        .await
-        .unwrap()
-        .expect(503)
-        .assert_envelope();
+    let refused = connect(&client, &config).await.unwrap();
+    refused.expect(503).assert_envelope();
     assert!(!trigger.exists(), "it has failed once");
     // The server is stopping: further requests are refused or not accepted.
     if let Ok(answer) = connect(&client, &config).await {

@@ -52,6 +52,11 @@ impl Author {
         serde_json::from_str(&self.run(&[arguments, &["--json"]].concat()).succeeded()).unwrap()
     }
 
+    /// Pulls a reference into a file.
+    fn pull(&self, from: &str, file: &str) -> Finished {
+        self.run(&["pull", from, "-o", file])
+    }
+
     /// Generates a key pair and returns the public key and its id.
     fn key(&self, name: &str) -> (String, String) {
         let made = self.json(&["sign", "--generate", "--no-password", "--key", name]);
@@ -86,6 +91,11 @@ fn text(value: &Value) -> String {
         .as_str()
         .unwrap_or_else(|| panic!("{value} is no text"))
         .to_owned()
+}
+
+/// Reads the manifest that a registry keeps under a digest.
+fn manifest_of(registry: &Registry, digest: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(registry.file(digest)).unwrap()).unwrap()
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -125,17 +135,12 @@ async fn pushed_component_is_pulled_with_its_signature() {
         text(&pushed["reference"]),
     ] {
         let pulled = author.json(&["pull", &from, "-o", "b.wasm", "--key", &public]);
-        assert_eq!(
-            (&pulled["digest"], &pulled["signed_by"]),
-            (&digest.clone().into(), &id.clone().into()),
-            "{from}"
-        );
-        assert_eq!(author.read("b.wasm"), author.read("a.wasm"), "{from}");
-        assert_eq!(
-            author.read("b.wasm.minisig"),
-            author.read("a.wasm.minisig"),
-            "{from}"
-        );
+        assert_eq!(pulled["digest"], digest, "{from}");
+        assert_eq!(pulled["signed_by"], id, "{from}");
+        for end in [".wasm", ".wasm.minisig"] {
+            let [source, copy] = ["a", "b"].map(|name| author.read(&format!("{name}{end}")));
+            assert_eq!(copy, source, "{from}: {end}");
+        }
     }
     assert_eq!(
         author.push(&registry, "again", "a.wasm"),
@@ -152,21 +157,15 @@ async fn a_pull_with_a_key_takes_nothing_else() {
     author.sign("a.wasm", "k.key");
     author.push(&registry, "signed", "a.wasm");
     let pull = |tag: &str, key: &str| {
-        author.run(&[
-            "pull",
-            &author.at(&registry, tag),
-            "-o",
-            "b.wasm",
-            "--key",
-            key,
-        ])
+        let from = author.at(&registry, tag);
+        author.run(&["pull", &from, "-o", "b.wasm", "--key", key])
     };
-    assert!(pull("unsigned", &ours).failed().contains("is not signed"));
-    assert!(
-        pull("signed", &other)
-            .failed()
-            .contains("signature is not valid")
-    );
+    for (tag, key, reason) in [
+        ("unsigned", &ours, "is not signed"),
+        ("signed", &other, "signature is not valid"),
+    ] {
+        assert!(pull(tag, key).failed().contains(reason), "{tag}");
+    }
     assert!(
         !author.path("b.wasm").exists(),
         "nothing is written before it is judged"
@@ -177,36 +176,27 @@ async fn a_pull_with_a_key_takes_nothing_else() {
 #[tokio::test]
 async fn tampered_registry_bytes_are_refused() {
     let (registry, author, host) = (Registry::start().await, Author::new(), Host::shared().await);
-    let flip = |digest: &str, from: &str, to: &str| {
-        let file = registry.file(digest);
-        let bytes = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).replace(from, to);
-        std::fs::write(file, bytes).unwrap();
-    };
-    let pushed = author.json(&["push", &author.at(&registry, "a"), "a.wasm"]);
-    author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"]);
-    let sha256 =
-        text(&author.json(&["pull", &author.at(&registry, "a"), "-o", "b.wasm"])["sha256"]);
+    let digest = author.push(&registry, "a", "a.wasm");
+    let from = author.at(&registry, "a");
+    let sha256 = text(&author.json(&["pull", &from, "-o", "b.wasm"])["sha256"]);
     let add = |from: &str| {
-        let named = [
-            "--url",
-            host.url.as_str(),
-            "--org-key",
-            host.org_key.as_str(),
-        ];
+        let from = format!("oci://{from}");
+        let server = ["--url", &host.url, "--org-key", &host.org_key];
         host.setup()
-            .command(&[&["toolkits", "add", &format!("oci://{from}")], &named[..]].concat())
+            .command(&[&["toolkits", "add", &from], &server[..]].concat())
     };
     let mut component = author.read("a.wasm");
     *component.last_mut().unwrap() ^= 1;
     std::fs::write(registry.file(&sha256), component).unwrap();
-    let from = author.at(&registry, "a");
-    for refused in [author.run(&["pull", &from, "-o", "c.wasm"]), add(&from)] {
+    for refused in [author.pull(&from, "c.wasm"), add(&from)] {
         assert!(refused.failed().contains("Invalid digest"), "{from}");
     }
-    let digest = text(&pushed["digest"]);
-    flip(&digest, "A toolkit of the tests", "A toolkit of somebody");
-    let from = author.pinned(&registry, &digest);
-    for refused in [author.run(&["pull", &from, "-o", "c.wasm"]), add(&from)] {
+    let manifest = registry.file(&digest);
+    let described = std::fs::read_to_string(&manifest).unwrap();
+    let other = described.replace("A toolkit of the tests", "A toolkit of somebody");
+    std::fs::write(manifest, other).unwrap();
+    let pinned = author.pinned(&registry, &digest);
+    for refused in [author.pull(&pinned, "c.wasm"), add(&pinned)] {
         let said = refused.failed();
         assert!(said.contains(&digest), "{said}");
     }
@@ -224,14 +214,13 @@ async fn moved_tag_is_refused_for_a_pinned_digest() {
     author.write("other.wasm", Guest::constant());
     let after = author.push(&registry, "a", "other.wasm");
     let both = format!("{}@{before}", author.at(&registry, "a"));
-    let said = author.run(&["pull", &both, "-o", "b.wasm"]).failed();
+    let said = author.pull(&both, "b.wasm").failed();
     assert!(
         said.contains("the tag was moved") && said.contains(&after),
         "{said}"
     );
-    author
-        .run(&["pull", &author.pinned(&registry, &before), "-o", "b.wasm"])
-        .succeeded();
+    let pinned = author.pinned(&registry, &before);
+    author.pull(&pinned, "b.wasm").succeeded();
     assert_eq!(
         author.read("b.wasm"),
         author.read("a.wasm"),
@@ -243,44 +232,37 @@ async fn moved_tag_is_refused_for_a_pinned_digest() {
 async fn missing_reference_error_lists_existing_ones() {
     let (registry, author) = (Registry::start().await, Author::new());
     author.push(&registry, "20260101_00", "a.wasm");
-    let said = author
-        .run(&["pull", &author.at(&registry, "latest")])
-        .failed();
-    assert!(said.contains("its tags are 20260101_00"), "{said}");
-    let said = author.run(&["pull", "hello"]).failed();
-    assert!(said.contains("names no registry"), "{said}");
-    let said = author.run(&["pull", "127.0.0.1:1/tools/hello:a"]).failed();
-    assert!(said.contains("check the address"), "{said}");
+    let latest = author.at(&registry, "latest");
+    for (from, reason) in [
+        (&*latest, "its tags are 20260101_00"),
+        ("hello", "names no registry"),
+        ("127.0.0.1:1/tools/hello:a", "check the address"),
+    ] {
+        let said = author.run(&["pull", from]).failed();
+        assert!(said.contains(reason), "{said}");
+    }
 }
 
 #[tokio::test]
 async fn non_component_artifact_is_refused() {
     let (registry, author) = (Registry::start().await, Author::new());
     let digest = author.push(&registry, "a", "a.wasm");
-    let manifest: Value =
-        serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
-    let layer = &manifest["layers"][0];
+    let mut manifest = manifest_of(&registry, &digest);
+    let layer = manifest["layers"][0].clone();
+    let (mut text, mut large) = (layer.clone(), layer.clone());
+    text["mediaType"] = json!("text/plain");
+    large["size"] = json!(1_i64 << 40);
     let wrong = [
-        ("layers", json!([layer, layer]), "2 layers"),
-        ("layers", json!([]), "0 layers"),
-        (
-            "layers",
-            json!([{ "mediaType": "text/plain", "digest": layer["digest"], "size": layer["size"] }]),
-            "text/plain",
-        ),
-        (
-            "layers",
-            json!([{ "mediaType": "application/wasm", "digest": layer["digest"], "size": 1_i64 << 40 }]),
-            "at most 24 MiB",
-        ),
+        (json!([layer, layer]), "2 layers"),
+        (json!([]), "0 layers"),
+        (json!([text]), "text/plain"),
+        (json!([large]), "at most 24 MiB"),
     ];
-    for (place, (key, value, said)) in wrong.into_iter().enumerate() {
-        let mut other = manifest.clone();
-        other[key] = value;
+    let repository = format!("tools/{}", author.slug);
+    for (place, (layers, said)) in wrong.into_iter().enumerate() {
+        manifest["layers"] = layers;
         let tag = format!("wrong{place}");
-        registry
-            .put_manifest(&format!("tools/{}", author.slug), &tag, &other)
-            .await;
+        registry.put_manifest(&repository, &tag, &manifest).await;
         let refused = author.run(&["pull", &author.at(&registry, &tag)]).failed();
         assert!(refused.contains(said), "{refused}");
     }
@@ -295,8 +277,7 @@ async fn path_like_slug_is_refused() {
     );
     let repository = format!("tools/{}", author.slug);
     let digest = author.push(&registry, "a", "a.wasm");
-    let mut artefact: Value =
-        serde_json::from_slice(&std::fs::read(registry.file(&digest)).unwrap()).unwrap();
+    let mut artefact = manifest_of(&registry, &digest);
     for slug in ["../escaped", "a/b", ".."] {
         let mut manifest = guest::manifest("plain");
         manifest["slug"] = json!(slug);
@@ -307,19 +288,13 @@ async fn path_like_slug_is_refused() {
         registry.put_manifest(&repository, "b", &artefact).await;
         let from = author.at(&registry, "b");
         let file = author.path("b.wasm").display().to_string();
+        let server = ["--url", &host.url, "--org-key", &host.org_key];
+        let add = |from: &str| host.setup().command(&["toolkits", "add", from]);
         for refused in [
             author.run(&["pull", &from]),
-            author.run(&[
-                "publish",
-                "b.wasm",
-                "--url",
-                &host.url,
-                "--org-key",
-                &host.org_key,
-            ]),
-            host.setup()
-                .command(&["toolkits", "add", &format!("oci://{from}")]),
-            host.setup().command(&["toolkits", "add", &file]),
+            author.run(&[&["publish", "b.wasm"], &server[..]].concat()),
+            add(&format!("oci://{from}")),
+            add(&file),
         ] {
             let said = refused.failed();
             assert!(said.contains("slug") && said.contains(slug), "{said}");
@@ -338,20 +313,15 @@ async fn registry_password_sources_are_tried() {
     };
     let said = run(&[], &[]).failed();
     assert!(said.contains("docker login"), "{said}");
-    run(&[], &["--username", REGISTRY_USER, "--password", "wrong"]).failed();
-    run(
-        &[],
-        &["--username", REGISTRY_USER, "--password", REGISTRY_PASSWORD],
-    )
-    .succeeded();
-    run(
-        &[
-            ("OCI_USERNAME", REGISTRY_USER),
-            ("OCI_PASSWORD", REGISTRY_PASSWORD),
-        ],
-        &[],
-    )
-    .succeeded();
+    let [right, wrong] = [REGISTRY_PASSWORD, "wrong"]
+        .map(|password| ["--username", REGISTRY_USER, "--password", password]);
+    run(&[], &wrong).failed();
+    run(&[], &right).succeeded();
+    let variables = [
+        ("OCI_USERNAME", REGISTRY_USER),
+        ("OCI_PASSWORD", REGISTRY_PASSWORD),
+    ];
+    run(&variables, &[]).succeeded();
     let kept = json!({ "auths": { &registry.host: { "auth": base64(format!("{REGISTRY_USER}:{REGISTRY_PASSWORD}").as_bytes()) } } });
     std::fs::create_dir(author.path(".docker")).unwrap();
     std::fs::write(author.path(".docker/config.json"), kept.to_string()).unwrap();
@@ -382,18 +352,14 @@ async fn component_is_added_from_a_registry() {
         format!("oci://{}", first.pinned(&registry, &digest)),
         "the digest is shown, to be pinned"
     );
-    assert_eq!(
-        (&added["slug"], &added["signed_by"]),
-        (&first.slug.clone().into(), &Value::Null)
-    );
-    let tool = guest::tool(&first.slug);
-    assert_eq!(
-        host.as_project()
-            .execute(&tool, json!({ "a": 1 }))
-            .await
-            .data(),
-        json!({ "a": 1 })
-    );
+    assert_eq!(added["slug"], first.slug);
+    assert_eq!(added["signed_by"], Value::Null);
+    let [tool, other] = [&first, &second].map(|author| guest::tool(&author.slug));
+    let assert_runs = async |host: &Host| {
+        let ran = host.as_project().execute(&tool, json!({ "a": 1 })).await;
+        assert_eq!(ran.data(), json!({ "a": 1 }));
+    };
+    assert_runs(&host).await;
     let (setup, _) = host.terminate().await;
     add(&setup, &second.at(&registry, "b")).succeeded();
     let listed = setup.command(&["toolkits", "list"]).succeeded();
@@ -405,19 +371,9 @@ async fn component_is_added_from_a_registry() {
         .command(&["toolkits", "remove", &second.slug, "20260101_00"])
         .succeeded();
     let host = setup.start().await;
-    assert_eq!(
-        host.as_project()
-            .execute(&tool, json!({ "a": 1 }))
-            .await
-            .data(),
-        json!({ "a": 1 })
-    );
-    let gone = host
-        .as_project()
-        .execute(&guest::tool(&second.slug), json!({}))
-        .await
-        .expect(410);
-    gone.assert_envelope();
+    assert_runs(&host).await;
+    let gone = host.as_project().execute(&other, json!({})).await;
+    gone.expect(410).assert_envelope();
     host.setup()
         .command(&["toolkits", "remove", &first.slug, "20260101_00"])
         .succeeded();
@@ -426,18 +382,11 @@ async fn component_is_added_from_a_registry() {
         .command(&["toolkits", "list", "--json"])
         .succeeded();
     let listed: Value = serde_json::from_str(&listed).unwrap();
-    assert_eq!(
-        listed,
-        host.as_org().get("/org/toolkits").await.expect(200)["items"]
-    );
-    assert!(
-        listed
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|version| version["is_deprecated"] == true),
-        "{listed}"
-    );
+    let served = host.as_org().get("/org/toolkits").await.expect(200);
+    assert_eq!(listed, served["items"]);
+    let mut versions = listed.as_array().unwrap().iter();
+    let all = versions.all(|version| version["is_deprecated"] == true);
+    assert!(all, "{listed}");
     let said = Setup::new().command(&["toolkits", "list"]).failed();
     assert!(
         said.contains("does not exist: create it with `toolhost serve`"),
@@ -467,11 +416,8 @@ async fn only_components_signed_by_trusted_keys_publish() {
             "Toolkit_SignerUnknown" => author.sign("a.wasm", "stranger.key"),
             _ => {
                 author.sign("other.wasm", "k.key");
-                std::fs::copy(
-                    author.path("other.wasm.minisig"),
-                    author.path("a.wasm.minisig"),
-                )
-                .unwrap();
+                let [from, to] = ["other.wasm.minisig", "a.wasm.minisig"];
+                std::fs::copy(author.path(from), author.path(to)).unwrap();
             }
         }
         let signature = std::fs::read(author.path("a.wasm.minisig"))
@@ -504,12 +450,8 @@ async fn only_components_signed_by_trusted_keys_publish() {
     // The signature of an unknown key passes through the registry and is refused by the server.
     let from = format!("oci://{}", author.at(&registry, "a"));
     author.push(&registry, "a", "a.wasm");
-    assert!(
-        host.setup()
-            .command(&["toolkits", "add", &from])
-            .failed()
-            .contains(stranger.1)
-    );
+    let said = host.setup().command(&["toolkits", "add", &from]).failed();
+    assert!(said.contains(stranger.1), "{said}");
     author.sign("a.wasm", "k.key");
     author.push(&registry, "a", "a.wasm");
     let added = host
@@ -527,15 +469,9 @@ async fn only_components_signed_by_trusted_keys_publish() {
         listed["items"][0]["signed_by"], id,
         "the record keeps who signed"
     );
-    let garbage = put(
-        &host.as_org(),
-        &author,
-        "a.wasm",
-        &[("x-toolkit-signature", "%%%")],
-    )
-    .await
-    .expect(403);
-    assert_eq!(garbage["error"]["slug"], invalid.0);
+    let garbage = [("x-toolkit-signature", "%%%")];
+    let refused = put(&host.as_org(), &author, "a.wasm", &garbage).await;
+    assert_eq!(refused.expect(403)["error"]["slug"], invalid.0);
     std::fs::copy(author.path("a.wasm.minisig"), folder.join("a.wasm.minisig")).unwrap();
     let started = settings(Setup::new()).start().await;
     started
@@ -553,17 +489,8 @@ async fn publish_sends_the_adjacent_signature() {
         .with("publish.trusted_keys", ours)
         .start()
         .await;
-    let publish = || {
-        author.run(&[
-            "publish",
-            "a.wasm",
-            "--url",
-            &host.url,
-            "--org-key",
-            &host.org_key,
-            "--json",
-        ])
-    };
+    let server = ["--url", &host.url, "--org-key", &host.org_key];
+    let publish = || author.run(&[&["publish", "a.wasm", "--json"], &server[..]].concat());
     let refused: Value = serde_json::from_str(&publish().stdout).unwrap();
     assert_eq!(
         refused[0]["answer"]["error"]["slug"],
@@ -571,13 +498,8 @@ async fn publish_sends_the_adjacent_signature() {
     );
     author.sign("a.wasm", "k.key");
     let published: Value = serde_json::from_str(&publish().succeeded()).unwrap();
-    assert_eq!(
-        (
-            &published[0]["status"],
-            &published[0]["answer"]["signed_by"]
-        ),
-        (&201.into(), &id.into())
-    );
+    assert_eq!(published[0]["status"], 201);
+    assert_eq!(published[0]["answer"]["signed_by"], id);
     author.write("a.wasm", Guest::constant());
     assert!(
         publish().failed().contains("does not match the bytes"),
@@ -592,12 +514,8 @@ async fn invalid_trusted_key_prevents_start() {
         .try_start()
         .await
         .unwrap_err();
-    assert!(
-        refused
-            .output
-            .contains("`nonsense` is not a minisign public key"),
-        "{refused:?}"
-    );
+    let reason = "`nonsense` is not a minisign public key";
+    assert!(refused.output.contains(reason), "{refused:?}");
 }
 
 #[tokio::test]

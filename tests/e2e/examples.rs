@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use harness::{Client, Guest, Host, Issuer, client::Body, guest, unique};
-use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -316,8 +315,7 @@ async fn every_example_works_when_sent() {
             }
             Takes::Nothing => Body::None,
         };
-        let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-        let send = || client.send(method.clone(), &path, body.clone(), &[]);
+        let send = || client.send(operation.method(), &path, body.clone(), &[]);
         let mut answer = send().await;
         // The server may be polling the instance at the same time.
         while operation.id() == "trigger_instances_poll" && answer.status == 409 {

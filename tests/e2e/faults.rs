@@ -48,6 +48,10 @@ async fn execute(oauth: &Oauth, project: &Client) -> Result<Answer, reqwest::Err
         .await
 }
 
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    wait_until(what, async || condition()).await;
+}
+
 /// Executes the tool until it succeeds.
 async fn goes_on(oauth: &Oauth, project: &Client) {
     wait_until("the account runs again", || async {
@@ -58,6 +62,12 @@ async fn goes_on(oauth: &Oauth, project: &Client) {
 
 fn refreshed(oauth: &Oauth) -> usize {
     oauth.issuer.granted("refresh_token")
+}
+
+/// Asserts that the account is active after this number of refreshes.
+async fn assert_active(oauth: &Oauth, project: &Client, id: &str, refreshes: usize) {
+    let found = (status(project, id).await.0, refreshed(oauth));
+    assert_eq!(found, ("ACTIVE".into(), refreshes));
 }
 
 fn on_database(database: Database, bucket: &BucketService) -> Setup {
@@ -78,20 +88,14 @@ async fn kill_before_refresh_keeps_the_account_usable() {
     let (oauth, id) = ended(&host, &project).await;
     oauth.issuer.catch_next();
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
-        wait_until("the refresh has been sent", || async {
-            oauth.issuer.caught() == 1
-        })
-        .await;
+        until("the refresh has been sent", || oauth.issuer.caught() == 1).await;
         host.kill()
     });
     answer.unwrap_err();
     let host = setup.start().await;
     let project = host.as_project();
     goes_on(&oauth, &project).await;
-    assert_eq!(
-        (status(&project, &id).await.0, refreshed(&oauth)),
-        ("ACTIVE".into(), 1)
-    );
+    assert_active(&oauth, &project, &id, 1).await;
 }
 
 #[tokio::test]
@@ -105,10 +109,7 @@ async fn kill_during_refresh_response_keeps_reusable_tokens() {
     oauth.issuer.set(|settings| settings.rotate = false);
     oauth.issuer.hold(true);
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
-        wait_until("the application has renewed the token", || async {
-            refreshed(&oauth) == 1
-        })
-        .await;
+        until("the token is renewed", || refreshed(&oauth) == 1).await;
         host.kill()
     });
     answer.unwrap_err();
@@ -116,10 +117,7 @@ async fn kill_during_refresh_response_keeps_reusable_tokens() {
     let host = setup.start().await;
     let project = host.as_project();
     goes_on(&oauth, &project).await;
-    assert_eq!(
-        (status(&project, &id).await.0, refreshed(&oauth)),
-        ("ACTIVE".into(), 2)
-    );
+    assert_active(&oauth, &project, &id, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,10 +133,7 @@ async fn kill_before_commit_tries_old_token_once() {
     database.say(STALL_TRIGGER);
     let stalled = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
-        wait_until("the new token is about to be kept", || async {
-            database.say(stalled) == ["1"]
-        })
-        .await;
+        until("the commit is stalled", || database.say(stalled) == ["1"]).await;
         host.kill()
     });
     answer.unwrap_err();
@@ -147,10 +142,7 @@ async fn kill_before_commit_tries_old_token_once() {
         "select pg_terminate_backend(pid) from pg_stat_activity where {others}"
     ));
     let gone = format!("select count(*) from pg_stat_activity where {others}");
-    wait_until("nothing of it is left", || async {
-        database.say(&gone) == ["0"]
-    })
-    .await;
+    until("nothing of it is left", || database.say(&gone) == ["0"]).await;
     database.say("drop trigger stalled on credentials");
     let host = setup.start().await;
     let project = host.as_project();
@@ -174,10 +166,7 @@ async fn kill_after_commit_keeps_the_new_token() {
     let host = host.kill().start().await;
     let project = host.as_project();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (status(&project, &id).await.0, refreshed(&oauth)),
-        ("ACTIVE".into(), 1)
-    );
+    assert_active(&oauth, &project, &id, 1).await;
 }
 
 /// Checks a call whose refresh took longer than a call waits for it: it succeeded, or sent nothing.
@@ -227,10 +216,7 @@ async fn stale_lease_holder_cannot_overwrite_newer_token() {
     oauth.issuer.set(|settings| settings.rotate = false);
     oauth.issuer.hold(true);
     let (late, newer) = tokio::join!(execute(&oauth, &first), async {
-        wait_until("the first server's refresh is under way", || async {
-            refreshed(&oauth) == 1
-        })
-        .await;
+        until("a refresh is under way", || refreshed(&oauth) == 1).await;
         one.suspend().await;
         oauth.issuer.hold(false);
         goes_on(&oauth, &second).await;
@@ -258,20 +244,14 @@ async fn late_refusal_does_not_expire_refreshed_account() {
     let ([_one, _other], [first, second], oauth, id) = two(&bucket).await;
     oauth.issuer.catch_next();
     let (late, ()) = tokio::join!(execute(&oauth, &first), async {
-        wait_until("the first server's refresh is under way", || async {
-            oauth.issuer.caught() == 1
-        })
-        .await;
+        until("a refresh is under way", || oauth.issuer.caught() == 1).await;
         goes_on(&oauth, &second).await;
         oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
         oauth.issuer.release_caught();
     });
     ran_or_sent_nothing(late.unwrap());
     goes_on(&oauth, &first).await;
-    assert_eq!(
-        (status(&first, &id).await.0, refreshed(&oauth)),
-        ("ACTIVE".into(), 1)
-    );
+    assert_active(&oauth, &first, &id, 1).await;
 }
 
 #[tokio::test]
@@ -279,26 +259,15 @@ async fn token_refreshed_for_deleted_account_is_revoked() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended(host, &project).await;
+    let path = format!("/connected_accounts/{id}");
     oauth.issuer.hold(true);
     let (answer, ()) = tokio::join!(oauth.execute(&project), async {
-        wait_until("a refresh is under way", || async {
-            refreshed(&oauth) == 1
-        })
-        .await;
+        until("a refresh is under way", || refreshed(&oauth) == 1).await;
         assert_eq!(oauth.issuer.good(), 1);
-        project
-            .delete(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
+        project.delete(&path).await.expect(200);
         oauth.issuer.hold(false);
     });
     assert_eq!(answer.status, 404, "{answer:?}");
-    wait_until("the application has the token back", || async {
-        oauth.issuer.good() == 0
-    })
-    .await;
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(404);
+    until("the token is revoked", || oauth.issuer.good() == 0).await;
+    project.get(&path).await.expect(404);
 }

@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::given;
+use crate::given::{self, open};
 
 /// Publishes a toolkit whose tool copies the given file, and returns its slug.
 pub(crate) async fn copier(host: &Host) -> String {
@@ -63,13 +63,8 @@ pub(crate) fn url(answer: &Answer) -> &str {
 }
 
 async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
-    project
-        .exchange(Method::PUT, url, &[], bytes.to_vec())
-        .await
-}
-
-async fn get(project: &Client, url: &str) -> RawResponse {
-    project.exchange(Method::GET, url, &[], vec![]).await
+    let bytes = bytes.to_vec();
+    project.exchange(Method::PUT, url, &[], bytes).await
 }
 
 /// Returns the headers that an upload to a bucket must send.
@@ -82,9 +77,14 @@ fn upload_headers(asked: &Answer) -> Vec<(&str, &str)> {
 
 async fn copy(project: &Client, slug: &str, key: &str) -> Answer {
     let file = json!({ "name": "note.txt", "mimetype": "text/plain", "s3key": key });
-    project
-        .execute(&guest::tool(slug), json!({ "file": file }))
-        .await
+    let tool = guest::tool(slug);
+    project.execute(&tool, json!({ "file": file })).await
+}
+
+/// Copies a file and returns the link to the copy.
+async fn copied(project: &Client, slug: &str, key: &str) -> String {
+    let data = copy(project, slug, key).await.data();
+    data["file"]["s3url"].as_str().unwrap().to_owned()
 }
 
 /// Uploads a file and returns its key.
@@ -104,21 +104,15 @@ async fn uploaded_file_reaches_tool_and_output_is_linked() {
         assert_eq!(asked["newPresignedUrl"], asked["new_presigned_url"]);
         assert_eq!(asked["metadata"]["storage_backend"], "s3");
         let headers = [("content-type", "text/plain")];
-        let done = client
-            .exchange(Method::PUT, url(&asked), &headers, bytes.clone())
-            .await;
-        assert_eq!(done.status, 200);
+        let done = client.exchange(Method::PUT, url(&asked), &headers, bytes.clone());
+        assert_eq!(done.await.status, 200);
         let answer = copy(&client, slug, asked["key"].as_str().unwrap()).await;
         let file = answer.clone().data()["file"].clone();
-        assert_eq!(
-            (&file["name"], &file["mimetype"]),
-            (&"copy.bin".into(), &"application/x-copy".into())
-        );
-        let got = get(&client, file["s3url"].as_str().unwrap()).await;
-        assert_eq!(
-            (got.status, got.header("content-type")),
-            (200, "application/x-copy")
-        );
+        assert_eq!(file["name"], "copy.bin");
+        assert_eq!(file["mimetype"], "application/x-copy");
+        let got = open(&client, file["s3url"].as_str().unwrap()).await;
+        assert_eq!(got.status, 200);
+        assert_eq!(got.header("content-type"), "application/x-copy");
         assert_eq!(got.bytes, bytes);
         assert!(got.header("content-disposition").starts_with("attachment;"));
         let log = client.log(&answer["log_id"]).await.text;
@@ -137,30 +131,18 @@ async fn identical_content_is_uploaded_once() {
     let first = ask(&project, slug, &bytes, json!({})).await.expect(200);
     assert_eq!(first["type"], "new");
     let again = ask(&project, slug, &bytes, json!({})).await.expect(200);
-    assert_eq!(
-        (&again["type"], &again["key"]),
-        (&"new".into(), &first["key"]),
-        "nothing was put yet"
-    );
+    assert_eq!(again["type"], "new", "nothing was put yet");
+    assert_eq!(again["key"], first["key"]);
     assert_eq!(put(&project, url(&first), &bytes).await.status, 200);
     let upper = json!({ "md5": hex_md5(&bytes).to_uppercase(), "tool_slug": guest::tool(slug).to_lowercase() });
     let existing = ask(&project, slug, &bytes, upper).await.expect(200);
-    assert_eq!(
-        (&existing["type"], &existing["key"]),
-        (&"existing".into(), &first["key"])
-    );
+    assert_eq!(existing["type"], "existing");
+    assert_eq!(existing["key"], first["key"]);
     assert_eq!(existing["existingUrl"], existing["existing_url"]);
-    assert_eq!(
-        get(&project, existing["existing_url"].as_str().unwrap())
-            .await
-            .bytes,
-        bytes
-    );
-    assert_eq!(
-        put(&project, url(&existing), &bytes).await.status,
-        200,
-        "putting it again does no harm"
-    );
+    let link = existing["existing_url"].as_str().unwrap();
+    assert_eq!(open(&project, link).await.bytes, bytes);
+    let again = put(&project, url(&existing), &bytes).await;
+    assert_eq!(again.status, 200, "putting it again does no harm");
 
     let other_tool = copier(host).await;
     for (client, slug) in [
@@ -171,30 +153,18 @@ async fn identical_content_is_uploaded_once() {
         assert_eq!(other["type"], "new");
         assert_ne!(other["key"], first["key"]);
     }
-    let list = project
-        .get(&format!("/files/list?toolkit_slug={slug}&limit=5"))
-        .await
-        .expect(200);
-    assert_eq!(
-        (
-            &list["total_items"],
-            &list["current_page"],
-            &list["total_pages"]
-        ),
-        (&1.into(), &1.into(), &1.into())
-    );
+    let path = format!("/files/list?toolkit_slug={slug}&limit=5");
+    let list = project.get(&path).await.expect(200);
+    for member in ["total_items", "current_page", "total_pages"] {
+        assert_eq!(list[member], 1, "{member}");
+    }
     let expected = json!({
         "toolkit_slug": slug, "tool_slug": guest::tool(slug), "filename": "note é.txt", "mimetype": "text/plain",
         "md5": hex_md5(&bytes),
     });
     assert_eq!(list["items"], json!([expected]));
-    assert_eq!(
-        project
-            .get("/files/list?tool_slug=NO_SUCH")
-            .await
-            .expect(200)["items"],
-        json!([])
-    );
+    let none = project.get("/files/list?tool_slug=NO_SUCH").await;
+    assert_eq!(none.expect(200)["items"], json!([]));
 }
 
 #[tokio::test]
@@ -208,14 +178,10 @@ async fn upload_with_wrong_digest_is_refused() {
         assert_eq!(refused.status, 400);
         assert!(refused.text().contains("File_DigestMismatch"));
     }
-    let answer = copy(&project, slug, asked["key"].as_str().unwrap())
-        .await
-        .expect(400);
-    assert_eq!(answer["error"]["slug"], "File_NotUploaded");
-    assert_eq!(
-        project.get("/files/list").await.expect(200)["items"],
-        json!([])
-    );
+    let answer = copy(&project, slug, asked["key"].as_str().unwrap()).await;
+    assert_eq!(answer.expect(400)["error"]["slug"], "File_NotUploaded");
+    let files = project.get("/files/list").await.expect(200);
+    assert_eq!(files["items"], json!([]));
 }
 
 #[tokio::test]
@@ -249,9 +215,8 @@ async fn created_file_is_limited_by_the_setting() {
     let project = host.as_project();
     for (size, created) in [(1 << 19, 1 << 20), ((1 << 19) + 1, (1 << 19) + 1)] {
         let key = uploaded(&project, &slug, &vec![7; size]).await;
-        let data = copy(&project, &slug, &key).await.data();
-        let link = data["file"]["s3url"].as_str().unwrap();
-        assert_eq!(get(&project, link).await.bytes.len(), created);
+        let link = copied(&project, &slug, &key).await;
+        assert_eq!(open(&project, &link).await.bytes.len(), created);
     }
 }
 
@@ -284,34 +249,22 @@ async fn a_link_that_was_changed_opens_nothing() {
         ("signature", parameter("signature")[..62].to_owned()),
         ("signature", String::new()),
     ] {
-        changed.push(good.replace(
-            &format!("{name}={}", parameter(name)),
-            &format!("{name}={value}"),
-        ));
+        let [from, to] = [parameter(name), value].map(|value| format!("{name}={value}"));
+        changed.push(good.replace(&from, &to));
     }
     for link in changed {
         assert_ne!(link, good);
         assert_eq!(put(&project, &link, &bytes).await.status, 403, "{link}");
     }
-    assert_eq!(
-        get(&project, &good).await.status,
-        403,
-        "a link to put does not read"
-    );
+    let read = open(&project, &good).await;
+    assert_eq!(read.status, 403, "a link to put does not read");
     assert_eq!(put(&project, &good, &bytes).await.status, 200);
     let existing = ask(&project, slug, &bytes, json!({})).await.expect(200);
     let link = existing["existing_url"].as_str().unwrap();
-    assert_eq!(
-        put(&project, link, &bytes).await.status,
-        403,
-        "a link to read does not put"
-    );
-    assert_eq!(
-        get(&project, &link.replace("expires=1", "expires=2"))
-            .await
-            .status,
-        403
-    );
+    let written = put(&project, link, &bytes).await;
+    assert_eq!(written.status, 403, "a link to read does not put");
+    let later = link.replace("expires=1", "expires=2");
+    assert_eq!(open(&project, &later).await.status, 403);
 }
 
 #[tokio::test]
@@ -352,10 +305,8 @@ async fn another_projects_file_is_not_found() {
     let unknown = copy(&other, slug, "file_AAAAAAAAAAAA").await.expect(404);
     assert_eq!(foreign["error"]["slug"], unknown["error"]["slug"]);
     for malformed in ["../../x", "file_", "", "ca_AAAAAAAAAAAA"] {
-        copy(&other, slug, malformed)
-            .await
-            .expect(400)
-            .assert_envelope();
+        let refused = copy(&other, slug, malformed).await;
+        refused.expect(400).assert_envelope();
     }
     assert_eq!(other.get("/files/list").await.expect(200)["total_items"], 0);
 }
@@ -364,9 +315,8 @@ async fn another_projects_file_is_not_found() {
 async fn empty_file_argument_is_dropped() {
     let (host, slug) = shared().await;
     let project = host.new_project().await;
-    let answer = project
-        .execute(&guest::tool(slug), json!({ "file": "", "other": "" }))
-        .await;
+    let arguments = json!({ "file": "", "other": "" });
+    let answer = project.execute(&guest::tool(slug), arguments).await;
     assert_eq!(answer.data(), json!({ "other": "" }));
 }
 
@@ -377,10 +327,7 @@ async fn with_its_project_a_file_is_gone() {
     let (id, project) = given::project(&host, json!({})).await;
     let bytes = unique(20_000).into_bytes();
     let key = uploaded(&project, &slug, &bytes).await;
-    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let link = copied(&project, &slug, &key).await;
     let blobs = host.data().join("store/blobs");
     let files = || {
         let names = std::fs::read_dir(&blobs)
@@ -393,7 +340,7 @@ async fn with_its_project_a_file_is_gone() {
     assert_eq!(files(), 2);
     host.delete_project(&id).await;
     wait_until("the files are erased", || async { files() == 0 }).await;
-    assert_eq!(get(&host.as_project(), &link).await.status, 404);
+    assert_eq!(open(&host.as_project(), &link).await.status, 404);
 }
 
 #[tokio::test]
@@ -408,12 +355,9 @@ async fn bucket_files_survive_a_restart() {
     let project = host.as_project();
     let wrong = ask(&project, &slug, b"other", json!({})).await.expect(200);
     assert_eq!(put(&project, url(&wrong), &bytes).await.status, 400);
-    let link = copy(&project, &slug, &key).await.data()["file"]["s3url"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let link = copied(&project, &slug, &key).await;
     assert!(link.starts_with(&host.url), "{link}");
-    assert_eq!(get(&project, &link).await.bytes, bytes);
+    assert_eq!(open(&project, &link).await.bytes, bytes);
 }
 
 #[tokio::test]
@@ -430,44 +374,29 @@ async fn presigned_bucket_serves_files_directly() {
     assert!(url(&asked).starts_with(&service.endpoint()), "{asked:#?}");
     let headers = upload_headers(&asked);
     let key = asked["key"].as_str().unwrap();
-    assert_eq!(
-        put(&project, url(&asked), &bytes).await.status,
-        403,
-        "the headers are part of the link"
-    );
-    let wrong = project
-        .exchange(Method::PUT, url(&asked), &headers, b"other".to_vec())
-        .await;
-    assert_eq!(wrong.status, 400, "the bucket compares the digest");
-    assert_eq!(
-        copy(&project, &slug, key).await.expect(400)["error"]["slug"],
-        "File_NotUploaded"
-    );
+    let send = async |url: &str, bytes: &[u8]| {
+        let sent = project.exchange(Method::PUT, url, &headers, bytes.to_vec());
+        sent.await.status
+    };
+    let bare = put(&project, url(&asked), &bytes).await;
+    assert_eq!(bare.status, 403, "the headers are part of the link");
+    let wrong = send(url(&asked), b"other").await;
+    assert_eq!(wrong, 400, "the bucket compares the digest");
+    let missing = copy(&project, &slug, key).await.expect(400);
+    assert_eq!(missing["error"]["slug"], "File_NotUploaded");
     let forged = url(&asked).replace("X-Amz-Expires=3600", "X-Amz-Expires=3601");
     assert_ne!(forged, url(&asked));
-    assert_eq!(
-        project
-            .exchange(Method::PUT, &forged, &headers, bytes.clone())
-            .await
-            .status,
-        403
-    );
-    let done = project
-        .exchange(Method::PUT, url(&asked), &headers, bytes.clone())
-        .await;
-    assert_eq!(done.status, 200, "{done:?}");
-    let link = copy(&project, &slug, key).await.data()["file"]["s3url"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    assert_eq!(send(&forged, &bytes).await, 403);
+    assert_eq!(send(url(&asked), &bytes).await, 200);
+    let link = copied(&project, &slug, key).await;
     assert!(link.starts_with(&service.endpoint()), "{link}");
     assert!(
         link.contains("response-content-disposition=attachment"),
         "it is saved and not opened: {link}"
     );
-    assert_eq!(get(&project, &link).await.bytes, bytes);
+    assert_eq!(open(&project, &link).await.bytes, bytes);
     let opened = link.replace("disposition=attachment", "disposition=inline");
-    assert_eq!(get(&project, &opened).await.status, 403);
+    assert_eq!(open(&project, &opened).await.status, 403);
     let existing = ask(&project, &slug, &bytes, json!({})).await.expect(200);
     assert_eq!(existing["type"], "existing");
     let verified = host.terminate().await.0.command(&["verify"]);

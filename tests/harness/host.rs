@@ -231,10 +231,7 @@ impl Setup {
 
     /// Redirects the name of an identity provider to it.
     pub fn with_provider(self, provider: &IdentityProvider) -> Self {
-        self.with(
-            "net.rewrite",
-            format!("{}={}", provider::ISSUER_URL, provider.origin),
-        )
+        self.rewriting(format!("{}={}", provider::ISSUER_URL, provider.origin))
     }
 
     /// Returns the path of the data directory.

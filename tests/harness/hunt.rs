@@ -201,19 +201,19 @@ impl Hunt {
     }
 }
 
-/// Returns every file below a folder. Links are not followed.
+/// Returns every file below a folder, sorted. Links are not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
-    entries
-        .flatten()
-        .flat_map(|entry| match entry.file_type() {
-            Ok(kind) if kind.is_dir() => files_below(&entry.path()),
-            Ok(kind) if kind.is_file() => vec![entry.path()],
-            _ => Vec::new(),
-        })
-        .collect()
+    let files = entries.flatten().flat_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => files_below(&entry.path()),
+        Ok(kind) if kind.is_file() => vec![entry.path()],
+        _ => Vec::new(),
+    });
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    files
 }
 
 /// Asserts that a string contains no secret of a test.

@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{
     budget::{assert_refused, from, sent_from, sleeper, sleeping, to_the_end},
-    files::{ask, copier, url},
+    files::{ask, copier, uploaded, url},
     given,
     link::link,
 };
@@ -41,15 +41,18 @@ async fn partial(
 }
 
 async fn unfinished(host: &Host, last: u8, path: &str, headers: &str) -> TcpStream {
-    partial(
-        host,
-        last,
-        &format!("POST /api/v3{path}"),
-        headers,
-        50,
-        1_000,
-    )
-    .await
+    let target = format!("POST /api/v3{path}");
+    partial(host, last, &target, headers, 50, 1_000).await
+}
+
+/// Reads a response to its end and asserts its status and a part of it.
+async fn assert_answer(socket: TcpStream, status: u16, part: &str) {
+    let answer = to_the_end(socket).await;
+    let start = format!("HTTP/1.1 {status}");
+    assert!(
+        answer.starts_with(&start) && answer.contains(part),
+        "{answer}"
+    );
 }
 
 fn with_key(project: &Client) -> String {
@@ -64,19 +67,15 @@ async fn slow_bodies_hold_no_place() {
     let (slow, other) = (host.new_project().await, host.new_project().await);
     let (strangers, callers) = (FuturesUnordered::new(), FuturesUnordered::new());
     for number in 0..BODIES_PER_ADDRESS + 4 {
-        strangers.push(Box::pin(to_the_end(
-            unfinished(&host, 2, "/api_key_revocation", "").await,
-        )));
+        let body = unfinished(&host, 2, "/api_key_revocation", "").await;
+        strangers.push(Box::pin(to_the_end(body)));
         if number < BODIES_PER_PROJECT + 4 {
-            let once = if number % 2 == 0 {
-                String::new()
-            } else {
-                format!("idempotency-key: {number}\r\n")
-            };
-            let headers = with_key(&slow) + &once;
-            callers.push(Box::pin(to_the_end(
-                unfinished(&host, 3, "/auth_configs", &headers).await,
-            )));
+            let mut headers = with_key(&slow);
+            if number % 2 == 1 {
+                headers += &format!("idempotency-key: {number}\r\n");
+            }
+            let body = unfinished(&host, 3, "/auth_configs", &headers).await;
+            callers.push(Box::pin(to_the_end(body)));
         }
     }
     for (mut bodies, slug) in [
@@ -95,17 +94,9 @@ async fn slow_bodies_hold_no_place() {
         other.get(SESSION_INFO_PATH).await.expect(200);
         slow.get(SESSION_INFO_PATH).await.expect(200);
         // A body that arrives with its head does not count as arriving.
-        let whole = partial(
-            &host,
-            3,
-            "POST /api/v3/auth_configs",
-            &with_key(&slow),
-            50,
-            50,
-        )
-        .await;
-        let answered = to_the_end(whole).await;
-        assert!(answered.starts_with("HTTP/1.1 400"), "{answered}");
+        let (target, headers) = ("POST /api/v3/auth_configs", with_key(&slow));
+        let whole = partial(&host, 3, target, &headers, 50, 50).await;
+        assert_answer(whole, 400, "").await;
         drop(bodies);
     }
     let again = async || {
@@ -126,20 +117,11 @@ async fn health_needs_no_place() {
             other.get(SESSION_INFO_PATH).await.status == 503
         })
         .await;
-        assert_refused(
-            "of all",
-            &other.get(SESSION_INFO_PATH).await,
-            503,
-            "Server_Busy",
-        );
-        assert_eq!(
-            host.anonymous().try_get_root("/health/live").await,
-            Some(200)
-        );
-        assert_eq!(
-            host.anonymous().try_get_root("/health/ready").await,
-            Some(200)
-        );
+        let refused = other.get(SESSION_INFO_PATH).await;
+        assert_refused("of all", &refused, 503, "Server_Busy");
+        for path in ["/health/live", "/health/ready"] {
+            assert_eq!(other.try_get_root(path).await, Some(200), "{path}");
+        }
     };
     tokio::select! {
         ended = held => panic!("it sleeps: {ended:#?}"),
@@ -150,11 +132,8 @@ async fn health_needs_no_place() {
 #[tokio::test]
 async fn link_token_is_judged_before_its_body() {
     let host = patient().start().await;
-    let page = to_the_end(partial(&host, 1, "POST /link/nothing", "", 50, 1_000).await).await;
-    assert!(
-        page.starts_with("HTTP/1.1 400") && page.contains("This link does not work"),
-        "{page}"
-    );
+    let page = partial(&host, 1, "POST /link/nothing", "", 50, 1_000).await;
+    assert_answer(page, 400, "This link does not work").await;
 }
 
 #[tokio::test]
@@ -178,15 +157,8 @@ async fn arriving_bodies_share_their_memory() {
         host.new_project().await,
     ];
     let send = async |project: &Client, sent: usize, length: usize| {
-        partial(
-            &host,
-            1,
-            "POST /api/v3/auth_configs",
-            &with_key(project),
-            sent << 10,
-            length << 10,
-        )
-        .await
+        let (target, headers) = ("POST /api/v3/auth_configs", with_key(project));
+        partial(&host, 1, target, &headers, sent << 10, length << 10).await
     };
     let refused = async |project: &Client, length: usize, expected: &str| {
         let answer = to_the_end(send(project, length, length).await).await;
@@ -245,9 +217,10 @@ async fn body_of_tiny_chunks_takes_little_memory() {
     );
 }
 
-async fn with_idempotency_key(host: &Host, project: &Client) -> String {
+/// Sends a request with an idempotency key whose body remains incomplete.
+async fn with_idempotency_key(host: &Host, project: &Client) -> TcpStream {
     let headers = format!("{}idempotency-key: {}\r\n", with_key(project), unique(8));
-    to_the_end(unfinished(host, 1, "/auth_configs", &headers).await).await
+    unfinished(host, 1, "/auth_configs", &headers).await
 }
 
 /// Returns settings under which bodies may arrive slowly.
@@ -265,10 +238,7 @@ async fn refused_rate_comes_before_the_body() {
         project.get(SESSION_INFO_PATH).await.expect(200);
     }
     let refused = with_idempotency_key(&host, &project).await;
-    assert!(
-        refused.starts_with("HTTP/1.1 429") && refused.contains("HTTP_TooManyRequests"),
-        "{refused}"
-    );
+    assert_answer(refused, 429, "HTTP_TooManyRequests").await;
 }
 
 #[tokio::test]
@@ -281,10 +251,7 @@ async fn busy_project_is_refused_before_the_body() {
         })
         .await;
         let refused = with_idempotency_key(&host, &project).await;
-        assert!(
-            refused.starts_with("HTTP/1.1 429") && refused.contains("Server_ProjectBusy"),
-            "{refused}"
-        );
+        assert_answer(refused, 429, "Server_ProjectBusy").await;
     };
     tokio::select! {
         ended = sleeping(&project, &sleeps) => panic!("it sleeps: {ended:#?}"),
@@ -310,19 +277,16 @@ async fn one_project_leaves_transfers_to_others() {
         .start()
         .await;
     let slug = copier(&host).await;
-    let (one, other, third) = (
+    let [one, other, third] = [
         host.new_project().await,
         host.new_project().await,
         host.new_project().await,
-    );
-    let (held, next) = (
-        upload(&one, &slug, &[1; 900]).await,
-        upload(&one, &slug, &[2; 900]).await,
-    );
-    let [others, more, thirds] = [(&other, 3), (&other, 4), (&third, 5)];
-    let others = upload(others.0, &slug, &[others.1; 900]).await;
-    let more = upload(more.0, &slug, &[more.1; 900]).await;
-    let thirds = upload(thirds.0, &slug, &[thirds.1; 900]).await;
+    ];
+    let held = upload(&one, &slug, &[1; 900]).await;
+    let next = upload(&one, &slug, &[2; 900]).await;
+    let others = upload(&other, &slug, &[3; 900]).await;
+    let more = upload(&other, &slug, &[4; 900]).await;
+    let thirds = upload(&third, &slug, &[5; 900]).await;
     let begin =
         async |link: &str| partial(&host, 1, &target(&host, "PUT", link), "", 50, 900).await;
     // The second upload of a project waits for the first; other projects do not wait.
@@ -348,20 +312,9 @@ async fn one_project_leaves_transfers_to_others() {
 #[tokio::test]
 async fn unread_answer_ends_its_connection() {
     let host = Setup::new().with("sandbox.live", "32").start().await;
-    let (slug, project, bytes) = (
-        copier(&host).await,
-        host.new_project().await,
-        vec![7; 16 << 20],
-    );
-    let put = project
-        .exchange(
-            Method::PUT,
-            &upload(&project, &slug, &bytes).await,
-            &[],
-            bytes.clone(),
-        )
-        .await;
-    assert_eq!(put.status, 200, "{put:?}");
+    let (slug, project) = (copier(&host).await, host.new_project().await);
+    let bytes = vec![7; 16 << 20];
+    uploaded(&project, &slug, &bytes).await;
     let again = ask(&project, &slug, &bytes, json!({})).await.expect(200);
     let link = again["existing_url"].as_str().unwrap();
     let socket = TcpSocket::new_v4().unwrap();
@@ -390,36 +343,22 @@ async fn guesses_do_not_lock_out_a_valid_key() {
     let host = Setup::new().with("limits.failed_auth", "5").start().await;
     let (project, slug) = (host.new_project().await, given::slug());
     given::publish_with_key(&host, &Guest::fetch(), &slug).await;
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let made = project.post("/auth_configs", &config).await.expect(201);
-    let (_, right) = link(
-        &project,
-        made["auth_config"]["id"].as_str().unwrap(),
-        json!({}),
-    )
-    .await;
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
+    let (_, right) = link(&project, &config, json!({})).await;
     let fresh = host.new_project().await;
     let anonymous = host.anonymous();
     let guess = async |kind: &str, number: usize| match kind {
         "key" => {
-            host.with_key(&format!("ak_{number:032}"))
-                .get(SESSION_INFO_PATH)
-                .await
-                .status
+            let guessed = host.with_key(&format!("ak_{number:032}"));
+            guessed.get(SESSION_INFO_PATH).await.status
         }
         "link" => {
-            given::open(&anonymous, &format!("{}/link/{number:043}", host.url))
-                .await
-                .status
+            let link = format!("{}/link/{number:043}", host.url);
+            given::open(&anonymous, &link).await.status
         }
         _ => {
-            anonymous
-                .get(&format!(
-                    "/toolkits/auth/callback?code=c&state={number:043}"
-                ))
-                .await
-                .status
+            let callback = format!("/toolkits/auth/callback?code=c&state={number:043}");
+            anonymous.get(&callback).await.status
         }
     };
     for (kind, wrong) in [("key", 401), ("link", 400), ("callback", 400)] {
@@ -478,23 +417,12 @@ async fn trusted_proxies_name_the_client() {
     let project = host.as_project();
     let id = project.project_id().await;
     let body = json!({ "name": "office", "allowed_ips": ["203.0.113.7"] });
-    let made = host
-        .as_org()
-        .post(&format!("/org/owner/project/{id}/api_keys"), &body)
-        .await
-        .expect(201);
+    let keys = format!("/org/owner/project/{id}/api_keys");
+    let made = host.as_org().post(&keys, &body).await.expect(201);
     let office = host.with_key(made["key"].as_str().unwrap());
-    let none = harness::client::Body::None;
-    let through = async |client: &Client, name: &str, value: &str| {
-        client
-            .send(
-                Method::GET,
-                SESSION_INFO_PATH,
-                none.clone(),
-                &[(name, value)],
-            )
-            .await
-            .status
+    let ask = async |client: &Client, headers: &[(&str, &str)]| {
+        let (method, none) = (Method::GET, harness::client::Body::None);
+        client.send(method, SESSION_INFO_PATH, none, headers).await
     };
     for (name, value, status) in [
         ("x-forwarded-for", "203.0.113.7", 200),
@@ -509,67 +437,45 @@ async fn trusted_proxies_name_the_client() {
         ("forwarded", "for=203.0.113.7, for=unknown", 403),
         ("x-real-ip", "203.0.113.7", 403),
     ] {
-        assert_eq!(
-            through(&office, name, value).await,
-            status,
-            "{name}: {value}"
-        );
+        let answer = ask(&office, &[(name, value)]).await;
+        assert_eq!(answer.status, status, "{name}: {value}");
     }
     let both = [
         ("forwarded", "for=203.0.113.7"),
         ("x-forwarded-for", "198.51.100.1"),
     ];
-    let both = office
-        .send(Method::GET, SESSION_INFO_PATH, none.clone(), &both)
-        .await;
+    let both = ask(&office, &both).await;
     assert_refused("both headers", &both, 400, "HTTP_ForwardedInvalid");
-    let stranger = format!(
-        "host: x\r\nx-forwarded-for: 203.0.113.7\r\n{}",
-        with_key(&office)
-    );
-    assert!(
-        get_from(&host, 2, "1.1", &stranger)
-            .await
-            .starts_with("HTTP/1.1 403")
-    );
+    let stranger = "host: x\r\nx-forwarded-for: 203.0.113.7\r\n";
+    let stranger = format!("{stranger}{}", with_key(&office));
+    let refused = get_from(&host, 2, "1.1", &stranger).await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
 
     // Guesses count per client address, and per network for IPv6.
-    for (network, other) in [
-        ("198.51.100.", "198.51.100.9"),
-        ("2001:db8:0:1::", "2001:db8:0:2::1"),
+    let one_address = "198.51.100.1";
+    for (first, next, other) in [
+        ([one_address; 3], one_address, "198.51.100.9"),
+        (
+            ["2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1::3"],
+            "2001:db8:0:1::ffff",
+            "2001:db8:0:2::1",
+        ),
     ] {
-        let guess = async |number: usize, address: &str| {
-            through(
-                &host.with_key(&format!("ak_{number:032}")),
-                "x-forwarded-for",
-                address,
-            )
-            .await
-        };
-        for number in 0..3 {
-            let address = if network.contains(':') {
-                format!("{network}{}", number + 1)
-            } else {
-                format!("{network}1")
-            };
-            assert_eq!(guess(number, &address).await, 401);
+        let first = first.map(|address| (address, 401)).into_iter();
+        let guesses = first.chain([(next, 429), (other, 401)]);
+        for (number, (address, status)) in guesses.enumerate() {
+            let guessed = host.with_key(&format!("ak_{number:032}"));
+            let answer = ask(&guessed, &[("x-forwarded-for", address)]).await;
+            assert_eq!(answer.status, status, "{address}");
         }
-        let next = if network.contains(':') {
-            format!("{network}ffff")
-        } else {
-            format!("{network}1")
-        };
-        assert_eq!(guess(3, &next).await, 429, "{next}");
-        assert_eq!(guess(4, other).await, 401, "{other}");
     }
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(from(&host, 1).await);
     }
+    let more = get_from(&host, 1, "1.1", "host: x\r\n").await;
     assert!(
-        get_from(&host, 1, "1.1", "host: x\r\n")
-            .await
-            .starts_with("HTTP/1.1 401"),
+        more.starts_with("HTTP/1.1 401"),
         "a proxy has many connections"
     );
 }

@@ -24,10 +24,15 @@ async fn run(project: &Client, tool: &str, bytes: usize) -> Answer {
 
 /// Returns the record of a run.
 async fn record(project: &Client, ran: &Answer) -> Answer {
-    project
-        .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
-        .await
-        .expect(200)
+    project.log(&ran["log_id"]).await
+}
+
+/// Starts the server again after a shutdown, and returns it with its first project.
+async fn restarted(host: Host) -> (Host, Client) {
+    let key = host.project_key.clone();
+    let host = host.terminate().await.0.start().await;
+    let project = host.with_key(&key);
+    (host, project)
 }
 
 #[tokio::test]
@@ -60,26 +65,16 @@ async fn records_that_wait_are_bounded_in_bytes() {
         ran += 1;
         assert!(ran < 256, "each of these records takes 120 KiB of 16 MiB");
     };
-    assert_refused(
-        "Records that wait to be written",
-        &refused,
-        503,
-        "Server_Unavailable",
-    );
+    let row = "Records that wait to be written";
+    assert_refused(row, &refused, 503, "Server_Unavailable");
     disk.clear();
     harness::wait_until("runs are let in again", || async {
         run(&project, &tool, 1).await.status == 200
     })
     .await;
-    let listed = project
-        .post(LOGS_PATH, &json!({ "limit": 1_000 }))
-        .await
-        .expect(200);
-    assert_eq!(
-        listed["logs"].as_array().unwrap().len(),
-        ran + 1,
-        "no record is lost"
-    );
+    let listed = project.post(LOGS_PATH, &json!({ "limit": 1_000 })).await;
+    let kept = listed.expect(200)["logs"].as_array().unwrap().len();
+    assert_eq!(kept, ran + 1, "no record is lost");
 }
 
 #[tokio::test]
@@ -99,13 +94,8 @@ async fn records_past_a_projects_quota_keep_no_payload() {
             assert_eq!(kept["omitted"], true, "{kept}");
             assert!(kept["bytes"].as_u64() > Some(60 << 10), "{kept}");
         }
-        assert!(
-            record["data"]["log"][0]["message"]
-                .as_str()
-                .unwrap()
-                .contains("limits.records_mib"),
-            "{record:#?}"
-        );
+        let message = record["data"]["log"][0]["message"].as_str().unwrap();
+        assert!(message.contains("limits.records_mib"), "{record:#?}");
         assert_eq!(record["status"], "success", "{record:#?}");
     };
     assert!(record(&project, &first).await["data"]["arguments"]["filler"].is_string());
@@ -116,10 +106,7 @@ async fn records_past_a_projects_quota_keep_no_payload() {
         record(&neighbor, &own).await["data"]["arguments"]["filler"].is_string(),
         "a quota is of one project"
     );
-    let key = host.project_key.clone();
-    let (setup, _) = host.terminate().await;
-    let host = setup.start().await;
-    let project = host.with_key(&key);
+    let (_host, project) = restarted(host).await;
     let later = run(&project, &tool, 60 << 10).await.expect(200);
     assert_left_out(&record(&project, &later).await);
 }
@@ -177,11 +164,8 @@ async fn records_of_a_project_are_limited_in_number() {
         });
         project.post("/auth_configs", &body).await
     };
-    let session = async |project: &Client, user: &str| {
-        project
-            .post(SESSION_PATH, &json!({ "user_id": user }))
-            .await
-    };
+    let amy = json!({ "user_id": "amy" });
+    let session = async |project: &Client| project.post(SESSION_PATH, &amy).await;
     let config = fill("Auth configs", 1_000, async |_| auth_config(&project).await).await;
     let config = config["auth_config"]["id"].as_str().unwrap();
     let connect = async |number: usize| {
@@ -189,7 +173,7 @@ async fn records_of_a_project_are_limited_in_number() {
         project.post("/connected_accounts", &account).await
     };
     fill("Connected accounts", 6, connect).await;
-    let first = fill("Sessions", 3, async |_| session(&project, "amy").await).await;
+    let first = fill("Sessions", 3, async |_| session(&project).await).await;
     let server = async |number: usize| {
         let body = json!({ "name": format!("server {number}"), "toolkits": [slug] });
         project.post("/mcp/servers/custom", &body).await
@@ -206,9 +190,8 @@ async fn records_of_a_project_are_limited_in_number() {
         let step = json!({ "name": "one", "tool_slug": guest::tool(&slug), "arguments": {} });
         let recipe = json!({ "name": format!("n{number}"), "description": "d", "steps": [step] });
         let body = json!({ "tool_slug": "SERVICE_UPSERT_RECIPE", "arguments": recipe });
-        project
-            .post(&format!("{SESSION_PATH}/{id}/execute"), &body)
-            .await
+        let path = format!("{SESSION_PATH}/{id}/execute");
+        project.post(&path, &body).await
     };
     recipe(0).await.expect(200);
     let refused = recipe(1).await;
@@ -216,10 +199,10 @@ async fn records_of_a_project_are_limited_in_number() {
     recipe(0).await.expect(200);
 
     auth_config(&neighbor).await.expect(201);
-    session(&neighbor, "amy").await.expect(201);
+    session(&neighbor).await.expect(201);
     let path = format!("{SESSION_PATH}/{id}");
     project.delete(&path).await.expect(200);
-    session(&project, "amy").await.expect(201);
+    session(&project).await.expect(201);
 }
 
 #[tokio::test]
@@ -227,11 +210,8 @@ async fn records_past_a_projects_daily_quota_are_refused() {
     let host = Setup::new().with("limits.records_mib", "1").start().await;
     let (project, neighbor) = (host.as_project(), host.new_project().await);
     let tool = given::echo(&host).await;
-    let create = async |project: &Client| {
-        project
-            .post(SESSION_PATH, &json!({ "user_id": "u".repeat(200) }))
-            .await
-    };
+    let user = json!({ "user_id": "u".repeat(200) });
+    let create = async |project: &Client| project.post(SESSION_PATH, &user).await;
     let mut made = 0;
     let refused = loop {
         let answers = join_all((0..40).map(|_| create(&project))).await;
@@ -295,14 +275,8 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     let path = format!("/tools/execute/{}", given::echo(&host).await);
     let ask = async |project: &Client, key: &str| {
         let body = json!({ "version": "latest", "arguments": { "a": "x".repeat(600 << 10) } });
-        project
-            .send(
-                Method::POST,
-                &path,
-                Body::Json(body),
-                &[("idempotency-key", key)],
-            )
-            .await
+        let (body, headers) = (Body::Json(body), [("idempotency-key", key)]);
+        project.send(Method::POST, &path, body, &headers).await
     };
     let (project, neighbor) = (host.as_project(), host.new_project().await);
     for (client, key) in [(&project, "first"), (&neighbor, "neighbor")] {
@@ -315,18 +289,12 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     }
     let assert_not_kept = async |project: &Client, key: &str| {
         ask(project, key).await.expect(200);
-        assert_refused(
-            "Answers kept",
-            &ask(project, key).await,
-            409,
-            "Idempotency_AnswerGone",
-        );
+        let gone = ask(project, key).await;
+        assert_refused("Answers kept", &gone, 409, "Idempotency_AnswerGone");
     };
     assert_not_kept(&project, "second").await;
-    let key = host.project_key.clone();
-    let (setup, _) = host.terminate().await;
-    let host = setup.start().await;
-    assert_not_kept(&host.with_key(&key), "third").await;
+    let (_host, project) = restarted(host).await;
+    assert_not_kept(&project, "third").await;
 }
 
 #[tokio::test]
@@ -348,10 +316,8 @@ async fn events_past_a_projects_quota_are_refused() {
     project.post(&path, &json!({})).await.expect(201);
     let listed = project.get(&path.replace("/test", "/deliveries")).await;
     assert_eq!(listed.expect(200)["total_items"], 2);
-    let key = host.project_key.clone();
-    let (setup, _) = host.terminate().await;
-    let host = setup.start().await;
-    assert_no_room(&host.with_key(&key)).await;
+    let (_host, project) = restarted(host).await;
+    assert_no_room(&project).await;
 }
 
 /// Uploads `bytes` bytes of value `name`. Returns the response to the upload request, and the final
@@ -379,45 +345,33 @@ async fn files_past_a_projects_quota_are_refused() {
     let (project, neighbor) = (host.as_project(), host.new_project().await);
     let (asked, status) = upload(&project, &slug, 1, 600 << 10).await;
     assert_eq!(status, 200);
-    assert_eq!(
-        upload(&project, &slug, 1, 600 << 10).await.1,
-        200,
-        "the same bytes count once"
-    );
-    assert_eq!(upload(&project, &slug, 2, 600 << 10).await.1, 507);
-    assert_eq!(
-        upload(&neighbor, &slug, 2, 600 << 10).await.1,
-        200,
-        "a quota is of one project"
-    );
+    for (client, name, expected) in [
+        // The same bytes count once, and a quota is of one project.
+        (&project, 1, 200),
+        (&project, 2, 507),
+        (&neighbor, 2, 200),
+    ] {
+        assert_eq!(upload(client, &slug, name, 600 << 10).await.1, expected);
+    }
     let file = json!({ "name": "n", "mimetype": "text/plain", "s3key": asked["key"] });
     let copied = project
         .execute(&guest::tool(&slug), json!({ "file": file }))
         .await
         .expect(200);
     assert_eq!(copied.failure(), "file_not_kept", "{copied:#?}");
+    let reason = "the quota of 1 MiB for all files of the project";
     assert!(
-        copied["error"]
-            .as_str()
-            .unwrap()
-            .contains("the quota of 1 MiB for all files of the project"),
+        copied["error"].as_str().unwrap().contains(reason),
         "{copied:#?}"
     );
-    assert_eq!(
-        upload(&project, &slug, 3, 424 << 10).await.1,
-        200,
-        "up to the last byte"
-    );
+    let (_, last) = upload(&project, &slug, 3, 424 << 10).await;
+    assert_eq!(last, 200, "up to the last byte");
     let key = host.project_key.clone();
     let host = host.kill().start().await;
     let project = host.with_key(&key);
     let (refused, _) = upload(&project, &slug, 4, 1).await;
-    assert_refused(
-        "Size of all files of one project",
-        &refused,
-        507,
-        "File_QuotaExceeded",
-    );
+    let row = "Size of all files of one project";
+    assert_refused(row, &refused, 507, "File_QuotaExceeded");
 }
 
 #[tokio::test]
@@ -450,10 +404,8 @@ async fn one_project_cannot_hold_the_whole_model() {
         .await;
     let path = format!("/tools/execute/{}", given::echo(&host).await);
     let (greedy, neighbor) = (host.as_project(), host.new_project().await);
-    let say = |project: &Client| {
-        let (project, path) = (project.clone(), path.clone());
-        async move { project.post(&path, &json!({ "text": "go" })).await }
-    };
+    let text = json!({ "text": "go" });
+    let say = async |project: &Client| project.post(&path, &text).await;
     let greedy_ones = join_all((0..6).map(|_| say(&greedy)));
     let asked = harness::wait_until("three are asked", || async {
         Host::application().seen(&tag).len() == 3
@@ -462,21 +414,13 @@ async fn one_project_cannot_hold_the_whole_model() {
         asked.await;
         say(&neighbor).await
     });
-    assert_refused(
-        "a neighbor's sentence, which the model never answers",
-        &neighbors,
-        502,
-        "ActionExecute_ModelFailed",
-    );
+    let row = "a neighbor's sentence, which the model never answers";
+    assert_refused(row, &neighbors, 502, "ActionExecute_ModelFailed");
     let busy: Vec<_> = all.iter().filter(|answer| answer.status != 502).collect();
     assert_eq!(busy.len(), 3);
     for answer in busy {
-        assert_refused(
-            "Concurrent prompts of one project",
-            answer,
-            429,
-            "Server_ProjectBusy",
-        );
+        let row = "Concurrent prompts of one project";
+        assert_refused(row, answer, 429, "Server_ProjectBusy");
     }
     assert_eq!(say(&greedy).await.status, 502, "places are given back");
 }
@@ -490,10 +434,8 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
         };
         let host = shell(Setup::new().with("log", "debug")).start().await;
         for _ in 0..3 {
-            host.as_project()
-                .get("/auth/session/info")
-                .await
-                .expect(200);
+            let session = host.as_project().get("/auth/session/info").await;
+            session.expect(200);
         }
         host.terminate().await;
         // The last log line cannot be written either; the exit code reports the failure.
@@ -501,11 +443,8 @@ async fn a_log_that_cannot_be_written_ends_nothing() {
             .try_start()
             .await
             .unwrap_err();
-        assert_eq!(
-            (refused.code, refused.signal),
-            (Some(1), None),
-            "{refused:?}"
-        );
+        let end = (refused.code, refused.signal);
+        assert_eq!(end, (Some(1), None), "{refused:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use harness::{
-    Answer, BucketService, Client, Database, Host, Postgres,
+    Answer, BucketService, Client, Database, Guest, Host, Postgres,
     fake_app::{self, percent},
     guest,
     host::Setup,
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     files,
     given::{self, Oauth},
+    link::link,
 };
 
 /// Number of concurrent writers of one record: as many requests as a project may have.
@@ -29,21 +30,15 @@ fn on_its_own_database() -> Setup {
 
 /// Publishes a toolkit that requires an API key and returns its slug.
 async fn keyed(host: &Host) -> String {
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(harness::Guest::fetch().component(), &manifest)
-        .await;
-    manifest["slug"].as_str().unwrap().to_owned()
+    let slug = given::slug();
+    given::publish_with_key(host, &Guest::fetch(), &slug).await;
+    slug
 }
 
 /// Creates an account with a key and returns its id.
 async fn account(project: &Client, config: &str, user: &str) -> String {
-    let made = project
-        .post(
-            "/connected_accounts",
-            &given::account(config, user, &harness::secret()),
-        )
-        .await;
-    made.expect(201)["id"].as_str().unwrap().to_owned()
+    let made = given::made_account(project, config, user, &harness::secret()).await;
+    made["id"].as_str().unwrap().to_owned()
 }
 
 /// Lets all writers change one auth config, one account, one project and one file concurrently,
@@ -57,39 +52,27 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
         format!("/auth_configs/{config}"),
         format!("/connected_accounts/{id}"),
     );
-    let name = |writer: usize| format!("writer {writer}");
-    let renamed = (0..WRITER_COUNT).map(async |writer| {
-        client(writer)
-            .patch(&config, &json!({ "type": "custom", "name": name(writer) }))
-            .await
-            .status
-    });
-    let mut statuses = join_all(renamed).await;
-    let aliased = (0..WRITER_COUNT).map(async |writer| {
-        client(writer)
-            .patch(&id, &json!({ "alias": name(writer) }))
-            .await
-            .status
-    });
-    statuses.extend(join_all(aliased).await);
-    let shown = (0..WRITER_COUNT).map(async |writer| {
-        client(writer)
-            .patch(
-                "/org/project/config",
-                &json!({ "display_name": name(writer) }),
-            )
-            .await
-            .status
-    });
-    statuses.extend(join_all(shown).await);
-    let asked = files::ask(project, slug, b"the same", json!({}))
-        .await
-        .expect(200);
+    let asked = files::ask(project, slug, b"the same", json!({})).await;
+    let asked = asked.expect(200);
+    let mut statuses = Vec::new();
+    for (path, member) in [
+        (&*config, "name"),
+        (&*id, "alias"),
+        ("/org/project/config", "display_name"),
+    ] {
+        let changed = (0..WRITER_COUNT).map(async |writer| {
+            let mut change = json!({ member: format!("writer {writer}") });
+            if member == "name" {
+                change["type"] = json!("custom");
+            }
+            client(writer).patch(path, &change).await.status
+        });
+        statuses.extend(join_all(changed).await);
+    }
     let put = (0..WRITER_COUNT).map(async |writer| {
-        client(writer)
-            .exchange(Method::PUT, files::url(&asked), &[], b"the same".to_vec())
-            .await
-            .status
+        let bytes = b"the same".to_vec();
+        let put = client(writer).exchange(Method::PUT, files::url(&asked), &[], bytes);
+        put.await.status
     });
     statuses.extend(join_all(put).await);
     statuses.retain(|status| *status != 200);
@@ -100,10 +83,8 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
 async fn all_writers_of_one_record_succeed() {
     let host = Setup::new().start().await;
     let slug = keyed(&host).await;
-    assert_eq!(
-        refused(&[host.as_project()], &slug).await,
-        Vec::<u16>::new()
-    );
+    let refused = refused(&[host.as_project()], &slug).await;
+    assert_eq!(refused, Vec::<u16>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +123,7 @@ async fn published_together(hosts: &[Host; 2], manifests: [&Value; 2]) -> [Answe
     let database = hosts[0].setup().database();
     let publish = async |server: usize| {
         let manifest = manifests[server];
-        let component = guest::with_manifest(harness::Guest::echo().component(), manifest);
+        let component = guest::with_manifest(Guest::echo().component(), manifest);
         let address = guest::address(manifest);
         hosts[server].as_org().put(&address, component).await
     };
@@ -205,9 +186,7 @@ async fn publications_on_two_servers_are_judged_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_are_made_while_their_auth_config_changes() {
     let project = Host::shared().await.new_project().await;
-    let config = project
-        .auth_config(given::keyed().await, "API_KEY", json!({}))
-        .await;
+    let config = given::auth_config(&project).await;
     let path = format!("/auth_configs/{config}");
     let create = async |user: usize| {
         let body = given::account(&config, &format!("user-{user}"), &harness::secret());
@@ -239,10 +218,10 @@ async fn accounts_are_made_while_their_auth_config_changes() {
 async fn account_without_its_auth_config_is_passed_over() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
-    let (older, newer) = (
-        project.auth_config(slug, "API_KEY", json!({})).await,
-        project.auth_config(slug, "API_KEY", json!({})).await,
-    );
+    let [older, newer] = [
+        given::auth_config(&project).await,
+        given::auth_config(&project).await,
+    ];
     let kept = harness::secret();
     given::made_account(&project, &older, "default", &kept).await;
     for _ in 0..3 {
@@ -250,60 +229,41 @@ async fn account_without_its_auth_config_is_passed_over() {
     }
     let tag = unique(8);
     let url = json!({ "url": format!("https://api.example.com/echo/{tag}") });
-    project
-        .delete(&format!("/auth_configs/{newer}"))
-        .await
-        .expect(200);
-    project
-        .execute(&guest::tool(slug), url.clone())
-        .await
-        .data();
+    let tool = guest::tool(slug);
+    let path = |config: &str| format!("/auth_configs/{config}");
+    project.delete(&path(&newer)).await.expect(200);
+    project.execute(&tool, url.clone()).await.data();
     let seen = Host::application().seen(&tag);
-    assert_eq!(
-        seen.last().unwrap().header("authorization"),
-        format!("Bearer {kept}")
-    );
-    project
-        .delete(&format!("/auth_configs/{older}"))
-        .await
-        .expect(200);
-    let none = project.execute(&guest::tool(slug), url).await.expect(404);
-    assert_eq!(
-        none["error"]["slug"],
-        "ActionExecute_ConnectedAccountNotFound"
-    );
+    let sent = seen.last().unwrap().header("authorization");
+    assert_eq!(sent, format!("Bearer {kept}"));
+    project.delete(&path(&older)).await.expect(200);
+    let none = project.execute(&tool, url).await.expect(404);
+    let missing = "ActionExecute_ConnectedAccountNotFound";
+    assert_eq!(none["error"]["slug"], missing);
 }
 
-/// Reads a list in pages of five and deletes the items of each page except the first one. Returns
-/// the number of items read.
-async fn read_and_delete(
-    client: &Client,
-    path: &str,
-    items: &str,
-    delete: impl AsyncFn(&Value),
-) -> usize {
+/// Reads a list in pages of five and deletes the items of each page except the first one. Asserts that
+/// every record was read.
+async fn assert_all_are_read(client: &Client, path: &str, query: &str, items: &str) {
     let (mut read, mut pages, mut cursor) = (0, 0, String::new());
     loop {
-        let page = client
-            .get(&format!("{path}limit=5{cursor}"))
-            .await
-            .expect(200);
+        let page = client.get(&format!("{path}{query}limit=5{cursor}")).await;
+        let page = page.expect(200);
         let shown = page[items].as_array().unwrap();
         (read, pages) = (read + shown.len(), pages + 1);
         assert_eq!(page["current_page"], pages);
-        assert!(
-            page["total_pages"].as_u64().unwrap() >= pages,
-            "{}",
-            page.text
-        );
+        let total = page["total_pages"].as_u64().unwrap();
+        assert!(total >= pages, "{}", page.text);
         for item in shown.iter().skip(1) {
-            delete(item).await;
+            let path = format!("{path}/{}", item["id"].as_str().unwrap());
+            client.delete(&path).await.expect(200);
         }
         let Some(next) = page["next_cursor"].as_str() else {
-            return read;
+            break;
         };
         cursor = format!("&cursor={}", percent(next));
     }
+    assert_eq!(read, LISTED_RECORDS, "{path}{query}");
 }
 
 #[tokio::test]
@@ -311,62 +271,31 @@ async fn lists_miss_nothing_while_records_are_deleted() {
     let host = Setup::new().start().await;
     let slug = keyed(&host).await;
     let (org, project) = (host.as_org(), host.as_project());
-    let by_id = async |client: &Client, path: &str, id: &Value| {
-        client
-            .delete(&format!("{path}/{}", id.as_str().unwrap()))
-            .await
-            .expect(200);
-    };
     let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     for query in ["?", "?order_by=updated_at&", "?order_direction=asc&"] {
-        let before = project.get("/connected_accounts").await.expect(200)["total_items"]
-            .as_u64()
-            .unwrap() as usize;
+        let before = project.get("/connected_accounts").await.expect(200);
+        let before = before["total_items"].as_u64().unwrap() as usize;
         for _ in before..LISTED_RECORDS {
             account(&project, &config, "default").await;
         }
-        let delete = async |item: &Value| by_id(&project, "/connected_accounts", &item["id"]).await;
-        let read = read_and_delete(
-            &project,
-            &format!("/connected_accounts{query}"),
-            "items",
-            delete,
-        )
-        .await;
-        assert_eq!(read, LISTED_RECORDS, "{query}");
+        assert_all_are_read(&project, "/connected_accounts", query, "items").await;
     }
     for _ in 1..LISTED_RECORDS {
         project.auth_config(&slug, "API_KEY", json!({})).await;
-    }
-    let delete = async |item: &Value| by_id(&project, "/auth_configs", &item["id"]).await;
-    assert_eq!(
-        read_and_delete(&project, "/auth_configs?", "items", delete).await,
-        LISTED_RECORDS
-    );
-    for _ in 1..LISTED_RECORDS {
         host.new_project().await;
     }
-    let delete = async |item: &Value| by_id(&org, "/org/owner/project", &item["id"]).await;
-    assert_eq!(
-        read_and_delete(&org, "/org/owner/project/list?", "data", delete).await,
-        LISTED_RECORDS
-    );
     for _ in 0..LISTED_RECORDS {
         host.new_member("viewer").await;
     }
-    let delete = async |item: &Value| by_id(&org, "/org/members", &item["id"]).await;
-    assert_eq!(
-        read_and_delete(&org, "/org/members?", "items", delete).await,
-        LISTED_RECORDS
-    );
+    assert_all_are_read(&project, "/auth_configs", "?", "items").await;
+    assert_all_are_read(&org, "/org/owner/project", "/list?", "data").await;
+    assert_all_are_read(&org, "/org/members", "?", "items").await;
 }
 
 #[tokio::test]
 async fn cursors_that_count_pages_are_still_read() {
     let project = Host::shared().await.new_project().await;
-    let config = project
-        .auth_config(given::keyed().await, "API_KEY", json!({}))
-        .await;
+    let config = given::auth_config(&project).await;
     let mut made = Vec::new();
     for user in ["a", "b", "c"] {
         made.insert(0, account(&project, &config, user).await);
@@ -374,31 +303,23 @@ async fn cursors_that_count_pages_are_still_read() {
     // The second page of two: an older cursor without a page token, and one with the time of the
     // first page.
     for cursor in ["Mi0y", "Mi0yLTk5OTk5OTk5OTk5OTk="] {
-        let page = project
-            .get(&format!("/connected_accounts?cursor={cursor}"))
-            .await
-            .expect(200);
-        let ids: Vec<_> = page["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| item["id"].clone())
-            .collect();
-        assert_eq!(
-            (ids, &page["current_page"], &page["total_pages"]),
-            (vec![json!(made[2])], &json!(2), &json!(2))
-        );
-        assert_eq!(page["next_cursor"], Value::Null);
+        let path = format!("/connected_accounts?cursor={cursor}");
+        let page = project.get(&path).await.expect(200);
+        assert_eq!(page["items"].as_array().unwrap().len(), 1);
+        assert_eq!(page["items"][0]["id"], made[2]);
+        for (name, value) in [
+            ("current_page", json!(2)),
+            ("total_pages", json!(2)),
+            ("next_cursor", Value::Null),
+        ] {
+            assert_eq!(page[name], value, "{name}");
+        }
     }
     let first = project.get("/connected_accounts?limit=2").await.expect(200);
-    let foreign = format!(
-        "/connected_accounts?order_by=updated_at&cursor={}",
-        percent(first["next_cursor"].as_str().unwrap())
-    );
-    assert_eq!(
-        project.get(&foreign).await.expect(400)["error"]["slug"],
-        "Request_CursorInvalid"
-    );
+    let cursor = percent(first["next_cursor"].as_str().unwrap());
+    let foreign = format!("/connected_accounts?order_by=updated_at&cursor={cursor}");
+    let refused = project.get(&foreign).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "Request_CursorInvalid");
 }
 
 /// Returns the number of records of a project that may hold a secret, including deleted ones.
@@ -444,35 +365,14 @@ async fn deleted_project_is_refused_and_then_erased() {
     let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     // A previously deleted record also holds secrets.
     let gone = account(&project, &config, "gone").await;
-    project
-        .delete(&format!("/connected_accounts/{gone}"))
-        .await
-        .expect(200);
-    let link = project
-        .post(
-            "/connected_accounts/link",
-            &json!({ "auth_config_id": config, "user_id": "u" }),
-        )
-        .await;
-    let link = link.expect(201)["redirect_url"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let path = format!("/connected_accounts/{gone}");
+    project.delete(&path).await.expect(200);
+    let (_, link) = link(&project, &config, json!({})).await;
     let begun = own.begin(&project, "https://app.example/done").await;
     let back = own.visit(&begun).await;
-    let (asked, bytes) = (
-        files::ask(&project, &slug, b"bytes", json!({}))
-            .await
-            .expect(200),
-        b"bytes".to_vec(),
-    );
-    let put = project
-        .exchange(Method::PUT, files::url(&asked), &[], bytes.clone())
-        .await;
-    assert_eq!(put.status, 200);
-    let asked = files::ask(&project, &slug, b"bytes", json!({}))
-        .await
-        .expect(200);
+    files::uploaded(&project, &slug, b"bytes").await;
+    let asked = files::ask(&project, &slug, b"bytes", json!({})).await;
+    let asked = asked.expect(200);
     let file = asked["existing_url"].as_str().unwrap().to_owned();
     wait_until("idle accounts are refreshed", || async {
         own.refreshes() > 0 && other.refreshes() > 0
@@ -489,19 +389,11 @@ async fn deleted_project_is_refused_and_then_erased() {
     let granted = own.issuer.granted("authorization_code");
     assert_eq!(given::open(&project, &link).await.status, 400);
     assert_eq!(given::open(&project, &back).await.status, 400);
-    assert_eq!(
-        own.issuer.granted("authorization_code"),
-        granted,
-        "the code is not spent"
-    );
+    let spent = own.issuer.granted("authorization_code") - granted;
+    assert_eq!(spent, 0, "the code is not spent");
     assert_eq!(given::open(&project, &file).await.status, 404);
-    assert_eq!(
-        project
-            .exchange(Method::PUT, files::url(&asked), &[], bytes)
-            .await
-            .status,
-        404
-    );
+    let put = project.exchange(Method::PUT, files::url(&asked), &[], b"bytes".to_vec());
+    assert_eq!(put.await.status, 404);
     assert!(secrets_of(database, &id) > 0, "it was cut off");
     // A refresh that was running at that moment has ended once the neighbor's token has been
     // refreshed again.
@@ -513,11 +405,8 @@ async fn deleted_project_is_refused_and_then_erased() {
         .await;
         own.refreshes()
     };
-    assert_eq!(
-        later(1).await,
-        later(2).await,
-        "nothing of the project is renewed"
-    );
+    let renewed = [later(1).await, later(2).await];
+    assert_eq!(renewed[0], renewed[1], "nothing of the project is renewed");
 
     database.say("drop trigger cut_off on credentials");
     wait_until("the job has erased the rest", || async {

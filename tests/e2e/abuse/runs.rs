@@ -6,7 +6,12 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-use crate::{budget::assert_refused, files::uploaded, given};
+use crate::{
+    budget::{assert_refused, start},
+    cancellation::asked,
+    files::uploaded,
+    given,
+};
 
 const ACCOUNT_KEY: &str = harness::marked!("k-");
 
@@ -53,43 +58,29 @@ async fn peak_of<T>(host: &Host, attack: impl Future<Output = T>) -> (T, u64) {
 #[tokio::test]
 async fn call_secrets_are_counted_at_any_depth() {
     let project = Host::shared().await.new_project().await;
-    let (tool, url) = (
-        fetch().await,
-        format!("https://api.example.com/echo/{}", unique(8)),
-    );
-    let texts = |count: usize| {
-        (0..count)
-            .map(|number| format!("secret-{number}"))
-            .collect::<Vec<_>>()
+    let tool = fetch().await;
+    let url = format!("https://api.example.com/echo/{}", unique(8));
+    let texts = |count: usize| -> Vec<String> {
+        let numbers = 0..count;
+        numbers.map(|number| format!("secret-{number}")).collect()
     };
     let header = json!([{ "name": "x-own", "in": "header", "value": unique(4 << 10) }]);
-    for (params, fine) in [
-        (json!({ "body": { "a": texts(64) } }), true),
-        (json!({ "body": { "a": texts(65) } }), false),
-        (
-            json!({ "body": { "a": [{ "b": texts(40) }, [[texts(25)]]] } }),
-            false,
-        ),
-        (
-            json!({ "parameters": header, "body": { "a": unique(4 << 10) } }),
-            true,
-        ),
-        (
-            json!({ "parameters": header, "body": { "a": unique(4 << 10) + "x" } }),
-            false,
-        ),
+    let nested = json!([{ "b": texts(40) }, [[texts(25)]]]);
+    let [largest, larger] = ["", "x"].map(|end| unique(4 << 10) + end);
+    for (parameters, value, fine) in [
+        (json!([]), json!(texts(64)), true),
+        (json!([]), json!(texts(65)), false),
+        (json!([]), nested, false),
+        (header.clone(), json!(largest), true),
+        (header, json!(larger), false),
     ] {
+        let params = json!({ "parameters": parameters, "body": { "a": value } });
         let answer = with_params(&project, &tool, &url, params).await;
         if fine {
             answer.data();
             continue;
         }
-        answer.assert_envelope();
-        assert_eq!(
-            (answer.status, &answer["error"]["slug"]),
-            (400, &"Request_Invalid".into()),
-            "{answer:#?}"
-        );
+        assert_refused("secrets", &answer, 400, "Request_Invalid");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(
             message.contains("custom_auth_params") && message.contains("64 secrets"),
@@ -102,24 +93,16 @@ async fn call_secrets_are_counted_at_any_depth() {
 async fn stored_accounts_bring_no_more_secrets_than_calls() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let most = project
-        .post(
-            "/connected_accounts",
-            &given::account(&config, "amy", &"k".repeat(16 << 10)),
-        )
-        .await;
-    let id = most.expect(201)["id"].as_str().unwrap().to_owned();
+    let most = given::made_account(&project, &config, "amy", &"k".repeat(16 << 10)).await;
+    let id = most["id"].as_str().unwrap();
     let key = "k".repeat((16 << 10) + 1);
-    let larger = project
-        .post("/connected_accounts", &given::account(&config, "bob", &key))
-        .await
-        .expect(400);
-    assert!(larger.text.contains("16384 bytes"), "{larger:#?}");
+    let larger = given::account(&config, "bob", &key);
+    let refused = project.post("/connected_accounts", &larger).await;
+    let refused = refused.expect(400);
+    assert!(refused.text.contains("16384 bytes"), "{refused:#?}");
     let patch = json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": key } } } });
-    project
-        .patch(&format!("/connected_accounts/{id}"), &patch)
-        .await
-        .expect(400);
+    let path = format!("/connected_accounts/{id}");
+    project.patch(&path, &patch).await.expect(400);
 }
 
 #[tokio::test]
@@ -129,12 +112,7 @@ async fn answers_costly_to_search_are_withheld() {
     let params = json!({ "parameters": [{ "name": "x-own", "in": "header", "value": "x".repeat(4 << 10) + "y" }] });
     let url = format!("https://api.example.com/big/{}/{}", unique(8), 200 << 10);
     let answer = with_params(&project, &fetch().await, &url, params).await;
-    assert_eq!(
-        answer.failure(),
-        "protocol",
-        "{}",
-        &answer.text[..answer.text.len().min(500)]
-    );
+    assert_eq!(answer.failure(), "protocol", "{}", start(&answer));
     assert!(answer.text.contains("withheld"), "{}", answer.text);
 }
 
@@ -181,14 +159,8 @@ async fn media_types_of_answers_show_no_secret() {
     host.publish(guest.component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
     let project = host.new_project().await;
-    project
-        .connect(
-            slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": ACCOUNT_KEY }),
-        )
-        .await;
+    let key = json!({ "api_key": ACCOUNT_KEY });
+    project.connect(slug, "API_KEY", "default", key).await;
     let told = project.execute(&guest::tool(slug), json!({})).await;
     assert_eq!(told["data"]["message"], "Bearer/[redacted]", "{told:#?}");
 }
@@ -203,10 +175,8 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
         execute: "(loop $l (br $l)) unreachable",
         ..Guest::default()
     };
-    let (spin, fetch) = (
-        publish(&host, &spin).await,
-        publish(&host, &Guest::fetch()).await,
-    );
+    let spin = publish(&host, &spin).await;
+    let fetch = publish(&host, &Guest::fetch()).await;
     let echo = given::echo(&host).await;
     let (attacker, neighbor) = (host.new_project().await, host.new_project().await);
     let tag = unique(8);
@@ -215,28 +185,16 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
         let begun = host.ticks();
         wait_until("the guest computes", async || host.ticks() > begun + 30).await;
     };
-    let asked = async || {
-        wait_until("the provider is asked", async || {
-            !Host::application().seen(&tag).is_empty()
-        })
-        .await;
-    };
     tokio::select! {
         ended = attacker.execute(&spin, json!({})) => panic!("it goes on for a minute: {ended:#?}"),
         () = burns() => {}
     }
-    neighbor
-        .execute(&echo, json!({ "after": "spinning" }))
-        .await
-        .data();
+    neighbor.execute(&echo, json!({ "after": 1 })).await.data();
     tokio::select! {
         ended = attacker.execute(&fetch, waits) => panic!("the provider never answers: {ended:#?}"),
-        () = asked() => {}
+        () = asked(&tag) => {}
     }
-    neighbor
-        .execute(&echo, json!({ "after": "waiting" }))
-        .await
-        .data();
+    neighbor.execute(&echo, json!({ "after": 2 })).await.data();
     wait_until("the provider's connection is closed", async || {
         Host::application().abandoned(&tag) == 1
     })
@@ -317,17 +275,10 @@ async fn response_bytes_count_toward_shared_run_memory() {
         .with("sandbox.memory_mib", "64")
         .start()
         .await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(Guest::fetch().component(), &manifest).await;
+    let slug = given::slug();
+    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let project = host.new_project().await;
-    let account = project
-        .connect(
-            manifest["slug"].as_str().unwrap(),
-            "API_KEY",
-            "default",
-            json!({ "api_key": ACCOUNT_KEY }),
-        )
-        .await;
+    let account = project.connect_with_key(&slug, "default").await;
     let ask = |mebibytes: usize| {
         let endpoint = format!("/big/{}/{}", unique(8), mebibytes << 20);
         let body =
@@ -339,13 +290,8 @@ async fn response_bytes_count_toward_shared_run_memory() {
     for answer in answers {
         answer.assert_envelope();
         assert_eq!(answer.status, 502, "{answer:#?}");
-        assert!(
-            answer["error"]["message"]
-                .as_str()
-                .unwrap()
-                .contains("memory"),
-            "{answer:#?}"
-        );
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("memory"), "{answer:#?}");
     }
     assert!(
         grown < 160 << 10,
@@ -381,10 +327,7 @@ async fn files_of_calls_count_toward_shared_run_memory() {
     let tag = unique(8);
     let holding = run(format!("hang/{tag}"));
     let attack = async {
-        wait_until("the call has its file", async || {
-            !Host::application().seen(&tag).is_empty()
-        })
-        .await;
+        asked(&tag).await;
         let further = (0..16).map(|_| run(format!("echo/{}", unique(8))));
         peak_of(&host, join_all(further)).await
     };
