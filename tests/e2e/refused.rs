@@ -323,16 +323,11 @@ async fn component_under_a_wrong_slug_is_refused() {
         .await
         .expect(400);
     assert!(said(&answer).contains(&other), "{}", said(&answer));
-    let path = format!(
-        "/toolkits/{}/versions/20260101_01",
-        manifest["slug"].as_str().unwrap()
-    );
-    host.as_org().put(&path, bytes.clone()).await.expect(400);
-    let path = format!(
-        "/toolkits/{}/versions/tomorrow",
-        manifest["slug"].as_str().unwrap()
-    );
-    host.as_org().put(&path, bytes).await.expect(400);
+    let slug = given::text(&manifest["slug"]);
+    for version in ["20260101_01", "tomorrow"] {
+        let path = format!("/toolkits/{slug}/versions/{version}");
+        host.as_org().put(&path, bytes.clone()).await.expect(400);
+    }
 }
 
 #[tokio::test]

@@ -187,8 +187,7 @@ async fn calls_of_a_batch_use_named_accounts() {
     for place in [3, 4] {
         assert_eq!(results[place]["response"], Value::Null, "{results:#}");
     }
-    let recipe = results[4]["error"].as_str().unwrap();
-    assert!(recipe.contains("steps of a recipe name"), "{recipe}");
+    given::assert_contains(&results[4]["error"], "steps of a recipe name");
 }
 
 #[tokio::test]
@@ -254,10 +253,7 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
     let session = project
         .post(SESSION_PATH, &json!({ "user_id": "amy" }))
         .await;
-    let session = session.expect(201)["mcp"]["url"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let session = given::text(&session.expect(201)["mcp"]["url"]).to_owned();
     let key = [("x-api-key", project.key())];
     for (query, status) in [
         ("user_id=eve", 400),
@@ -281,10 +277,7 @@ async fn change_without_effect_is_refused() {
     let account = project.connect(toolkit, "API_KEY", "amy", key).await;
     let path = format!("/connected_accounts/{account}");
     let read = project.get(&path).await.expect(200);
-    let config = format!(
-        "/auth_configs/{}",
-        read["auth_config"]["id"].as_str().unwrap()
-    );
+    let config = format!("/auth_configs/{}", given::text(&read["auth_config"]["id"]));
     for (path, change, reason) in [
         (&*path, json!({ "enabled": false }), "/status`"),
         (&*path, json!({ "alias": "a", "status": "x" }), "/status`"),
@@ -430,10 +423,7 @@ async fn shared_connection_fields_precede_the_older_name() {
         "shared_connection_fields": { "region": "northern-1" }, "shared_credentials": { "region": "southern-1" },
     } });
     let made = project.post("/auth_configs", &body).await.expect(201);
-    let path = format!(
-        "/auth_configs/{}",
-        made["auth_config"]["id"].as_str().unwrap()
-    );
+    let path = format!("/auth_configs/{}", given::text(&made["auth_config"]["id"]));
     let region = async || {
         let read = project.get(&path).await.expect(200);
         assert_eq!(read["shared_connection_fields"], read["shared_credentials"]);

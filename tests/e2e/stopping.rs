@@ -228,21 +228,13 @@ async fn stopping_server_stores_a_refreshed_token() {
     let host = setup.start().await;
     let project = host.as_project();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            given::status(&project, &id).await.as_str(),
-            oauth.issuer.granted("refresh_token")
-        ),
-        ("ACTIVE", 2),
-        "the provider accepts each refresh token once"
-    );
+    // The provider accepts each refresh token once.
+    assert_eq!(given::status(&project, &id).await, "ACTIVE");
+    assert_eq!(oauth.issuer.granted("refresh_token"), 2);
 }
 
 /// Asks the server to stop once its tool has sent its request.
 async fn terminated_amid(host: Host, application: &FakeApp, tag: &str) -> (Setup, ExitStatus) {
-    wait_until("the tool runs", || async {
-        !application.seen(tag).is_empty()
-    })
-    .await;
+    wait_until("the tool runs", async || !application.seen(tag).is_empty()).await;
     host.terminate().await
 }

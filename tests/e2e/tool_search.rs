@@ -52,10 +52,8 @@ async fn search_explains_best_tool_with_schema() {
     let result = &found["data"]["results"][0];
     assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
     assert_eq!(result["use_case"], use_case.as_str());
-    let reasoning = result["reasoning"].as_str().unwrap();
-    assert!(reasoning.contains(&thing), "{reasoning}");
-    let pitfalls = result["known_pitfalls"].to_string();
-    assert!(pitfalls.contains(&slug), "{pitfalls}");
+    given::assert_contains(&result["reasoning"], &thing);
+    given::assert_contains(&result["known_pitfalls"], &slug);
     let schema = &found["data"]["tool_schemas"][&slug]["input_schema"];
     assert_eq!(schema["properties"]["weight"]["type"], "number");
     assert_eq!(found["error"], Value::Null);
@@ -99,8 +97,7 @@ async fn synonyms_of_author_find_tool_unshown() {
     let result = &found["data"]["results"][0];
     let slug = format!("{}_SECOND", toolkit.to_uppercase());
     assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
-    let reasoning = result["reasoning"].as_str().unwrap();
-    assert!(reasoning.contains("(synonyms)"), "{reasoning}");
+    given::assert_contains(&result["reasoning"], "(synonyms)");
     let shown = project.get(&format!("/tools/{slug}")).await.expect(200);
     assert!(!shown.text.contains(&word), "{}", shown.text);
 }
@@ -130,11 +127,8 @@ async fn search_states_connections_of_toolkits() {
     let status = &found["data"]["toolkit_connection_statuses"][0];
     assert_eq!(status["toolkit"], toolkit.as_str());
     assert_eq!(status["has_active_connection"], false);
-    let guidance = found["data"]["next_steps_guidance"].to_string();
-    assert!(
-        guidance.contains("SERVICE_MANAGE_CONNECTIONS"),
-        "{guidance}"
-    );
+    let guidance = &found["data"]["next_steps_guidance"];
+    given::assert_contains(guidance, "SERVICE_MANAGE_CONNECTIONS");
 }
 
 #[tokio::test]
@@ -150,8 +144,8 @@ async fn results_name_only_meta_tools_of_session() {
     let session = create(&project, config).await;
     let found = search(&project, &session, &[&toolkit]).await;
     let data = &found["data"];
-    let plan = data["results"][0]["recommended_plan_steps"].to_string();
-    assert!(plan.contains("has connected"), "{plan}");
+    let plan = &data["results"][0]["recommended_plan_steps"];
+    given::assert_contains(plan, "has connected");
     let text = data.to_string();
     for absent in ["SERVICE_MANAGE_CONNECTIONS", "SERVICE_MULTI_EXECUTE_TOOL"] {
         assert!(!text.contains(absent), "{text}");

@@ -82,17 +82,13 @@ async fn groups_are_counted_ordered_and_cut() {
         .await
         .expect(200);
     let group = |key: &str, count: u64| json!({ "key": key, "total_quantity": count.to_string(), "event_count": count });
-    assert_eq!(
-        (&all["groups"], &all["event_count"]),
-        (&json!([group("ada", 3), group("bob", 1)]), &4.into())
-    );
+    assert_eq!(all["groups"], json!([group("ada", 3), group("bob", 1)]));
+    assert_eq!(all["event_count"], 4);
     let body =
         json!({ "group_by": "user_id", "order_by": "key", "order_direction": "desc", "limit": 1 });
     let last = project.post(path, &body).await.expect(200);
-    assert_eq!(
-        (&last["groups"], &last["event_count"]),
-        (&json!([group("bob", 1)]), &4.into())
-    );
+    assert_eq!(last["groups"], json!([group("bob", 1)]));
+    assert_eq!(last["event_count"], 4);
     project
         .post(path, &json!({ "group_by": "shoe_size" }))
         .await
@@ -115,13 +111,8 @@ async fn organization_sees_usage_of_all_projects() {
         .post("/org/usage/tool_execution", &body)
         .await
         .expect(200);
-    assert_eq!(
-        (
-            both["groups"].as_array().unwrap().len(),
-            &both["event_count"]
-        ),
-        (2, &8.into())
-    );
+    assert_eq!(both["groups"].as_array().unwrap().len(), 2);
+    assert_eq!(both["event_count"], 8);
     let body = json!({ "filters": { "project_id": [one] } });
     let sum = host
         .as_org()

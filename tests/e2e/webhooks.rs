@@ -120,10 +120,8 @@ async fn subscription_is_created_read_changed_deleted() {
         .assert_envelope();
     let change = json!({ "version": "V1", "webhook_url": format!("{INBOX_ORIGIN}/new") });
     let changed = project.patch(&path, &change).await.expect(200);
-    assert_eq!(
-        (&changed["version"], &changed["secret"]),
-        (&json!("V1"), &created["secret"])
-    );
+    assert_eq!(changed["version"], "V1");
+    assert_eq!(changed["secret"], created["secret"]);
     assert_eq!(changed["webhook_url"], change["webhook_url"]);
     assert_eq!(
         project.delete(&path).await.expect(200).json,
@@ -411,10 +409,8 @@ async fn messages_have_the_documented_form() {
         match version {
             "V1" => assert_eq!(json["payload"], json!({ "service": "mail", "n": 1.0 })),
             "V2" => {
-                assert_eq!(
-                    (&json["type"], &json["data"]["service"]),
-                    (&json!("test_event"), &json!("mail"))
-                );
+                assert_eq!(json["type"], "test_event");
+                assert_eq!(json["data"]["service"], "mail");
                 for name in [
                     "connection_id",
                     "connection_nano_id",
@@ -492,10 +488,8 @@ async fn failed_message_is_retried_until_accepted() {
     let received = subscription.received(&inbox);
     assert_eq!(received.len(), 4);
     for message in &received {
-        assert_eq!(
-            (message.id(), &message.body),
-            (received[0].id(), &received[0].body)
-        );
+        assert_eq!(message.id(), received[0].id());
+        assert_eq!(message.body, received[0].body);
         assert!(message.is_signed_with(&subscription.secret));
     }
 }
@@ -764,10 +758,7 @@ async fn deleted_subscription_gets_no_more_messages() {
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     subscription.send(json!({})).await;
-    wait_until("an attempt failed", || async {
-        !inbox.received().is_empty()
-    })
-    .await;
+    wait_until("an attempt failed", async || !inbox.received().is_empty()).await;
     host.as_project()
         .delete(&subscription.at(""))
         .await
@@ -813,10 +804,7 @@ async fn change_applies_to_unfinished_deliveries() {
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({ "n": 1 })).await;
-    wait_until("an attempt failed", || async {
-        !inbox.received().is_empty()
-    })
-    .await;
+    wait_until("an attempt failed", async || !inbox.received().is_empty()).await;
     let new = format!("{}/new", subscription.path);
     let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}{new}"), "version": "V1" });
     host.as_project()
