@@ -12,7 +12,7 @@ use crate::{
     description::{CLIENT_OPERATIONS, Clients, Operation},
     given::{self, Oauth, open, status},
     mcp_endpoints::{failure, request, result},
-    tool_router_sessions::{SESSION_PATH, create, execute_meta},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta},
 };
 
 #[tokio::test]
@@ -125,8 +125,7 @@ async fn misspelled_restrictions_are_refused() {
 
 #[tokio::test]
 async fn misspelled_arguments_of_meta_tools_are_refused() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let echo = given::shared_echo().await;
     let call = json!({ "tool_slug": echo, "arguments": {}, "acount": "ca_AAAAAAAAAAAA" });
     let calls = json!({ "tools": [call], "sync_response_to_workbench": false });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     description::{CLIENT_OPERATIONS, Operation},
     given,
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, amys_session, create},
 };
 
 /// Name that is not similar to any other.
@@ -118,8 +118,7 @@ async fn unknown_member_is_refused_at_any_depth() {
 
 #[tokio::test]
 async fn unknown_member_is_refused_with_nearest_name() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let path = format!("{SESSION_PATH}/{session}");
     let kit = given::keyed().await;
     let cases = json!([

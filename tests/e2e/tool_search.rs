@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, create, execute_meta, keyed},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta, keyed},
 };
 
 /// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
@@ -170,10 +170,8 @@ async fn failed_use_case_leaves_others_answered() {
     let found = execute_meta(&project, &session, "SERVICE_SEARCH_TOOLS", arguments).await;
     let found = found.expect(200);
     let error = found["error"].as_str().unwrap();
-    assert!(
-        error.starts_with("3 out of 4 searches failed, reasons: "),
-        "{error}"
-    );
+    let start = "3 out of 4 searches failed, reasons: ";
+    assert!(error.starts_with(start), "{error}");
     let results = &found["data"]["results"];
     for failed in [0, 2, 3] {
         assert!(results[failed]["error"].is_string(), "{failed}");
@@ -206,31 +204,22 @@ async fn result_has_schemas_up_to_a_size() {
     let found = search(&project, &session, &[&use_cases[0], &use_cases[1]]).await;
     let schemas = found["data"]["tool_schemas"].as_object().unwrap();
     assert_eq!(schemas.len(), 6);
-    let with_schema = schemas
-        .values()
-        .filter(|tool| tool["input_schema"].is_object());
-    assert_eq!(with_schema.count(), 4);
+    let schemas = schemas.values().map(|tool| &tool["input_schema"]);
+    assert_eq!(schemas.filter(|schema| schema.is_object()).count(), 4);
 }
 
 #[tokio::test]
 async fn too_many_use_cases_or_slugs_are_refused() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let queries = vec![json!({ "use_case": "send" }); 8];
+    let slugs = json!({ "tool_slugs": vec!["A_B"; 51] });
     for (slug, arguments) in [
         ("SERVICE_SEARCH_TOOLS", json!({ "queries": queries })),
         ("SERVICE_SEARCH_TOOLS", json!({ "queries": [] })),
-        (
-            "SERVICE_GET_TOOL_SCHEMAS",
-            json!({ "tool_slugs": vec!["A_B"; 51] }),
-        ),
+        ("SERVICE_GET_TOOL_SCHEMAS", slugs),
     ] {
         let refused = execute_meta(&project, &session, slug, arguments).await;
-        assert_eq!(
-            refused.expect(400)["error"]["slug"],
-            "ActionExecute_ArgumentsInvalid",
-            "{slug}"
-        );
+        refused.expect_error(400, "ActionExecute_ArgumentsInvalid");
     }
 }
 
@@ -316,8 +305,7 @@ async fn text_that_is_no_slug_is_not_repeated() {
 
 #[tokio::test]
 async fn refusal_names_every_wrong_argument() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     for (slug, arguments, expected) in [
         (
             "SERVICE_SEARCH_TOOLS",
@@ -383,11 +371,8 @@ async fn refusal_names_every_wrong_argument() {
             ],
         ),
     ] {
-        let refused = execute_meta(&project, &session, slug, arguments)
-            .await
-            .expect(400);
-        let problems = refused["error"]["errors"].as_array().unwrap().iter();
-        let mut problems: Vec<_> = problems.map(|problem| problem.as_str().unwrap()).collect();
+        let refused = execute_meta(&project, &session, slug, arguments).await;
+        let mut problems = refused.expect(400).problems();
         problems.sort_unstable();
         assert_eq!(problems.len(), expected.len(), "{slug}: {problems:?}");
         for (problem, expected) in problems.iter().zip(expected) {

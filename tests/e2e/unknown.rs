@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     description::{CLIENT_OPERATIONS, Clients},
     given,
-    tool_router_sessions::{SESSION_PATH, create, execute_meta},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta},
 };
 
 fn warnings(answer: &Answer) -> Vec<&str> {
@@ -82,8 +82,7 @@ async fn misspelled_arguments_are_refused_and_others_named() {
 
 #[tokio::test]
 async fn unknown_arguments_of_meta_tools_are_reported() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let manage = json!({ "toolkits": ["a"], "reinitiate": true });
     for (slug, arguments, meant) in [
         ("SERVICE_GET_RECIPE", json!({ "slugg": "A" }), "slug"),

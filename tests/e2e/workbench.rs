@@ -11,7 +11,7 @@ use crate::{
     given, mcp_endpoints,
     mounts::download,
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, create, keyed},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, keyed},
 };
 
 /// Runs a script and returns the body of the response.
@@ -96,8 +96,7 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
 
 #[tokio::test]
 async fn script_returns_result_output_and_exit_code() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsum(range(10))";
     let ran = run(&project, &session, code).await;
     let data = &ran["data"];
@@ -131,8 +130,7 @@ async fn script_returns_result_output_and_exit_code() {
 
 #[tokio::test]
 async fn variables_last_in_their_session_alone() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 import statistics
 def mean(values): return statistics.mean(values)
@@ -156,8 +154,7 @@ pending = (x for x in values)
 
 #[tokio::test]
 async fn script_runs_without_variables_that_end_it() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 class Ending:
     def __setstate__(self, state):
@@ -182,8 +179,7 @@ other = 2
 
 #[tokio::test]
 async fn files_last_and_are_the_sessions_mount() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 import os, sqlite3
 os.makedirs('a/b')
@@ -209,8 +205,7 @@ os.rename('a/b/c.txt', 'moved.txt')
 
 #[tokio::test]
 async fn long_output_becomes_a_file_of_the_session() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let ran = run(
         &project,
         &session,
@@ -235,8 +230,7 @@ async fn long_output_becomes_a_file_of_the_session() {
 /// The tools of a script have run, so it has a result even if its files are refused.
 #[tokio::test]
 async fn refused_files_are_reported_with_the_result() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "kept = 1").await;
     let ran = run(
         &project,
@@ -258,8 +252,7 @@ async fn refused_files_are_reported_with_the_result() {
 
 #[tokio::test]
 async fn scripts_of_a_session_run_in_turn() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "n = 0").await;
     let code = "n += 1; n";
     let several = (0..5).map(|_| result(&project, &session, code));
@@ -511,8 +504,7 @@ sorted({slug.split('_')[0].lower() for slug in found['tool_schemas']})
 
 #[tokio::test]
 async fn uploaded_file_belongs_to_the_project() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 open('report.csv', 'w').write('a,b')
 import json
@@ -533,8 +525,7 @@ json.dumps(upload_file('report.csv', 'text/csv'))
 /// with their limits.
 #[tokio::test]
 async fn hostile_scripts_are_contained() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     for (code, expected) in [
         (
             "import os; [p for p in ('/etc/passwd', '/proc/self/environ', '../../etc/passwd') if os.path.exists(p)]",
@@ -664,8 +655,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
 
 #[tokio::test]
 async fn deleted_session_leaves_no_variables() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "kept = 1").await;
     project
         .delete(&format!("{SESSION_PATH}/{session}"))
