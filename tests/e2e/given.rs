@@ -109,12 +109,16 @@ pub(crate) fn bearer() -> Value {
 
 /// Creates an auth config for [`keyed`] and returns its id.
 pub(crate) async fn auth_config(client: &harness::Client) -> String {
-    let body = json!({
-        "toolkit": { "slug": keyed().await },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
-    });
-    let made = client.post("/auth_configs", &body).await.expect(201);
-    made["auth_config"]["id"].as_str().unwrap().to_owned()
+    key_config(client, keyed().await, &json!({ "name": "mine" })).await
+}
+
+/// Creates an auth config with more members for accounts with a key, and returns its id.
+pub(crate) async fn key_config(project: &Client, toolkit: &str, more: &Value) -> String {
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let config = merged(config, more);
+    let body = json!({ "toolkit": { "slug": toolkit }, "auth_config": config });
+    let made = project.post("/auth_configs", &body).await.expect(201);
+    text(&made["auth_config"]["id"]).to_owned()
 }
 
 /// Returns the request that connects an account with a key to an auth config.

@@ -162,14 +162,12 @@ async fn furnished(
     provider: &HookProvider,
 ) -> Vec<Kept> {
     let [slug, managed] = toolkits;
-    let config = json!({
-        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": { "own": SEALED_SECRET },
+    let more = json!({
+        "credentials": { "own": SEALED_SECRET },
         "shared_credentials": { "all": SEALED_SECRET },
         "proxy_config": { "proxy_url": "http://proxy.example", "proxy_auth_key": SEALED_SECRET },
     });
-    let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let made = project.post("/auth_configs", &config).await;
-    let config = given::text(&made.expect(201)["auth_config"]["id"]).to_owned();
+    let config = given::key_config(&project, slug, &more).await;
     let account = given::made_account(&project, &config, "amy", SEALED_SECRET).await;
     let account = account["id"].as_str().unwrap().to_owned();
     let said = json!({ "said": SEALED_SECRET, "more": "x".repeat(4 << 10) });

@@ -69,12 +69,8 @@ fn objects(schema: &Value, sample: &mut Value, pointer: &str, found: &mut Vec<St
     let members = sample.as_object_mut().unwrap();
     members.retain(|name, _| properties[name]["x-unimplemented"].is_null());
     for (name, member) in members {
-        objects(
-            &properties[name],
-            member,
-            &format!("{pointer}/{name}"),
-            found,
-        );
+        let pointer = format!("{pointer}/{name}");
+        objects(&properties[name], member, &pointer, found);
     }
     found.push(pointer.to_owned());
 }
@@ -150,10 +146,8 @@ async fn unknown_member_is_refused_with_nearest_name() {
     let call = json!({ "tool_slug": "X", "request_state": "s", "input_responses": {
         "approval": { "action": "accept", "content": { "decison": "approve" } },
     } });
-    let refused = project
-        .post(&format!("{path}/execute"), &call)
-        .await
-        .expect(400);
+    let refused = project.post(&format!("{path}/execute"), &call).await;
+    let refused = refused.expect(400);
     let nearest = "`input_responses.approval.content.decison` is not allowed; the nearest known name is `input_responses.approval.content.decision`";
     assert!(is_in_problems(&refused, nearest), "{refused:#?}");
     let read = project.get(&path).await.expect(200);
@@ -235,10 +229,8 @@ async fn warning_setting_accepts_unknown_members() {
     assert_eq!(warnings, expected);
     created.expect(201);
     let output = host.output();
-    assert!(
-        output.contains("`search.theme_colour` is ignored"),
-        "{output}"
-    );
+    let logged = "`search.theme_colour` is ignored";
+    assert!(output.contains(logged), "{output}");
 }
 
 #[tokio::test]
@@ -294,10 +286,8 @@ async fn harmless_members_are_accepted() {
     assert_eq!(changed["experimental"]["restrict_egress_to_service"], true);
     let queries = json!({ "queries": [{ "use_case": "read" }], "model": "m", "search_strategy": "auto",
         "experimental": { "custom_tools": [] } });
-    project
-        .post(&format!("{path}/search"), &queries)
-        .await
-        .expect(200);
+    let found = project.post(&format!("{path}/search"), &queries).await;
+    found.expect(200);
 }
 
 #[tokio::test]
@@ -347,11 +337,8 @@ async fn partial_change_keeps_the_rest_of_blocks() {
 
 #[tokio::test]
 async fn change_without_effect_makes_no_version() {
-    let project = Host::shared().await.new_project().await;
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let (project, session) = amys_session().await;
+    let path = format!("{SESSION_PATH}/{session}");
     let created = project.get(&path).await.expect(200);
     for change in [
         json!({ "tags": [] }),
@@ -379,10 +366,8 @@ async fn contradicting_proxy_switches_are_refused() {
         }
     };
     assert_refused(project.post(SESSION_PATH, &contradiction).await);
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION_PATH}/{session}");
     let [off, on] = ["proxy_execute", "workbench"].map(|part| json!({ part: contradiction[part] }));
     let both = json!({ "proxy_execute": off["proxy_execute"], "workbench": on["workbench"] });
     assert_refused(project.patch(&path, &both).await);
@@ -407,29 +392,21 @@ async fn null_permissions_are_removed() {
     let session = json!({ "user_id": "amy", "experimental": permissions });
     let path = format!("{SESSION_PATH}/{}", create(&project, session).await);
     let call = json!({ "tool_slug": format!("{}_SEND", toolkit.to_uppercase()), "arguments": {} });
-    for (change, outcome) in [
-        (json!({ "experimental": {} }), "input_required"),
-        (
-            json!({ "experimental": { "permissions": null } }),
-            "completed",
-        ),
+    for (experimental, outcome) in [
+        (json!({}), "input_required"),
+        (json!({ "permissions": null }), "completed"),
     ] {
+        let change = json!({ "experimental": experimental });
         project.patch(&path, &change).await.expect(200);
-        let called = project
-            .post(&format!("{path}/execute"), &call)
-            .await
-            .expect(200);
-        assert_eq!(called["result_type"], outcome, "{change}");
+        let called = project.post(&format!("{path}/execute"), &call).await;
+        assert_eq!(called.expect(200)["result_type"], outcome, "{change}");
     }
 }
 
 #[tokio::test]
 async fn stale_or_empty_change_stores_nothing() {
-    let project = Host::shared().await.new_project().await;
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let (project, session) = amys_session().await;
+    let path = format!("{SESSION_PATH}/{session}");
     let change =
         |version: u32| json!({ "search": { "enable": false }, "expected_config_version": version });
     for stale in [change(2), json!({ "expected_config_version": 99 })] {
@@ -447,20 +424,14 @@ async fn stale_or_empty_change_stores_nothing() {
     }
     let changed = project.patch(&path, &change(1)).await.expect(200);
     assert_eq!(changed["config_version"], 2);
-    let history = project
-        .get(&format!("{path}/config_history"))
-        .await
-        .expect(200);
-    assert_eq!(history["total_items"], 2);
+    let history = project.get(&format!("{path}/config_history")).await;
+    assert_eq!(history.expect(200)["total_items"], 2);
 }
 
 #[tokio::test]
 async fn concurrent_changes_show_what_they_stored() {
-    let project = Host::shared().await.new_project().await;
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let (project, session) = amys_session().await;
+    let path = format!("{SESSION_PATH}/{session}");
     let change = async |number: u32| {
         let change = json!({ "workbench": { "auto_offload_threshold": number } });
         let changed = project.patch(&path, &change).await.expect(200);

@@ -319,10 +319,8 @@ async fn account_values_override_shared_config_values() {
     });
     given::publish_with_scheme(host, &slug, scheme).await;
     let common = json!({ "team": "a-team", "team_key": harness::marked!("team-") });
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
-    let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let made = project.post("/auth_configs", &config).await;
-    let config = made.expect(201)["auth_config"]["id"].clone();
+    let common = json!({ "shared_credentials": common });
+    let config = given::key_config(&project, &slug, &common).await;
     for (own, sent) in [
         (
             json!({ "own_key": harness::marked!("k-") }),
