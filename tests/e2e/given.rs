@@ -18,14 +18,14 @@ pub(crate) fn slug() -> String {
     format!("t{}", unique(6))
 }
 
-/// Returns a value of a response that must be a text.
+/// Returns a member of a response that must be a string.
 #[track_caller]
 pub(crate) fn text(value: &Value) -> &str {
     let text = value.as_str();
-    text.unwrap_or_else(|| panic!("{value} is no text"))
+    text.unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
-/// Asserts that a value of a response contains a text. Other values than texts are searched as JSON.
+/// Asserts that a member of a response contains a part. Members other than strings are searched as JSON.
 #[track_caller]
 pub(crate) fn assert_contains(value: &Value, part: &str) {
     let json = value.to_string();

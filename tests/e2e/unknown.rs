@@ -112,7 +112,10 @@ async fn misspelled_and_foreign_filters_are_refused() {
         ("/auth_configs?isManaged=true", "`is_service_managed`"),
         ("/mcp/servers?toolkit=a", "`toolkits`"),
         ("/mcp/servers?status=a", "takes name, toolkits, "),
-        ("/auth/session/info?user=eve", "takes no query parameters"),
+        (
+            "/auth/session/info?user_id=eve",
+            "takes no query parameters",
+        ),
     ] {
         let refused = project.get(path).await.expect(400);
         assert_eq!(warnings(&refused), [""; 0], "{path}");
