@@ -25,7 +25,8 @@ pub(crate) fn text(value: &Value) -> &str {
     text.unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
-/// Asserts that a member of a response contains a part. Members other than strings are searched as JSON.
+/// Asserts that a member of a response contains a text. Members other than strings are searched as
+/// JSON.
 #[track_caller]
 pub(crate) fn assert_contains(value: &Value, part: &str) {
     let json = value.to_string();
