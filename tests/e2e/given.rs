@@ -18,6 +18,29 @@ pub(crate) fn slug() -> String {
     format!("t{}", unique(6))
 }
 
+/// Returns a member of a response that must be a string.
+#[track_caller]
+pub(crate) fn text(value: &Value) -> &str {
+    let text = value.as_str();
+    text.unwrap_or_else(|| panic!("{value} is not a string"))
+}
+
+/// Asserts that a member of a response contains a text. Members other than strings are searched as
+/// JSON.
+#[track_caller]
+pub(crate) fn assert_contains(value: &Value, part: &str) {
+    let json = value.to_string();
+    let whole = value.as_str().unwrap_or(&json);
+    assert!(whole.contains(part), "no `{part}` in: {whole}");
+}
+
+/// Returns an object with more members.
+pub(crate) fn merged(mut object: Value, more: &Value) -> Value {
+    let members = object.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    object
+}
+
 /// Creates a project with these settings. Returns its id, and a client with its key.
 pub(crate) async fn project(host: &Host, settings: Value) -> (String, Client) {
     let body = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
@@ -87,12 +110,16 @@ pub(crate) fn bearer() -> Value {
 
 /// Creates an auth config for [`keyed`] and returns its id.
 pub(crate) async fn auth_config(client: &harness::Client) -> String {
-    let body = json!({
-        "toolkit": { "slug": keyed().await },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
-    });
-    let made = client.post("/auth_configs", &body).await.expect(201);
-    made["auth_config"]["id"].as_str().unwrap().to_owned()
+    key_config(client, keyed().await, &json!({ "name": "mine" })).await
+}
+
+/// Creates an auth config with more members for accounts with a key, and returns its id.
+pub(crate) async fn key_config(project: &Client, toolkit: &str, more: &Value) -> String {
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let config = merged(config, more);
+    let body = json!({ "toolkit": { "slug": toolkit }, "auth_config": config });
+    let made = project.post("/auth_configs", &body).await.expect(201);
+    text(&made["auth_config"]["id"]).to_owned()
 }
 
 /// Returns the request that connects an account with a key to an auth config.
@@ -186,6 +213,13 @@ pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
+/// Returns from a provider to the server, which connects the account.
+pub(crate) async fn assert_lands(client: &Client, back: &str) {
+    let landed = open(client, back).await;
+    let location = landed.header("location");
+    assert!(location.contains("status=success"), "{landed:?}");
+}
+
 /// Returns the status of an account; empty if it does not exist.
 pub(crate) async fn status(project: &Client, id: &str) -> String {
     let read = project.get(&format!("/connected_accounts/{id}")).await;
@@ -259,20 +293,22 @@ impl Oauth {
         }
     }
 
+    /// Publishes the same with a toolkit whose provider registers the clients.
+    pub(crate) async fn registered(host: &Host, project: &Client, credentials: Value) -> Self {
+        Self::of(host, project, credentials, |issuer| {
+            issuer.discovered("DCR_OAUTH")
+        })
+        .await
+    }
+
     /// Publishes the same with a toolkit that knows the provider's revocation endpoint.
     pub(crate) async fn revoking(host: &Host, project: &Client) -> Self {
-        let (slug, tag) = (slug(), unique(8));
-        let issuer = Host::application().issuer(&tag);
-        let mut scheme = issuer.scheme();
-        scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
-        publish_with_scheme(host, &slug, scheme).await;
-        let config = oauth_config(project, &slug, Issuer::credentials()).await;
-        Self {
-            tag,
-            slug,
-            config,
-            issuer,
-        }
+        Self::of(host, project, Issuer::credentials(), |issuer| {
+            let mut scheme = issuer.scheme();
+            scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
+            scheme
+        })
+        .await
     }
 
     /// Starts a connection attempt of the default user.
@@ -291,13 +327,8 @@ impl Oauth {
     /// Connects an account of the default user and returns its id.
     pub(crate) async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project, "https://app.example/done").await;
-        let back = self.visit(&made).await;
-        let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
-        assert!(
-            landed.header("location").contains("status=success"),
-            "{landed:?}"
-        );
-        made["id"].as_str().unwrap().to_owned()
+        assert_lands(project, &self.visit(&made).await).await;
+        text(&made["id"]).to_owned()
     }
 
     /// Returns an address that requires a valid access token.

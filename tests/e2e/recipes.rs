@@ -137,10 +137,8 @@ async fn stored_recipe_is_read_and_raised() {
     let first = given.upsert(stored.clone()).await.expect(200);
     assert_eq!(first["result_type"], "completed", "{first:#?}");
     let slug = first["data"]["slug"].clone();
-    assert_eq!(
-        (&slug, &first["data"]["version"]),
-        (&json!("RECIPE_WEEKLY_REPORT"), &json!(1))
-    );
+    assert_eq!(slug, "RECIPE_WEEKLY_REPORT");
+    assert_eq!(first["data"]["version"], 1);
     let second = given.upsert(stored.clone()).await.expect(200);
     assert_eq!(second["data"]["version"], 2);
     let found = given.get(json!({ "slug": slug })).await.expect(200);
@@ -153,8 +151,8 @@ async fn stored_recipe_is_read_and_raised() {
     assert_eq!(listed["data"]["recipes"][0]["slug"], slug);
     let deleted = given.upsert(json!({ "slug": slug, "delete": true })).await;
     assert_eq!(deleted.expect(200)["data"]["deleted"], true);
-    let gone = given.get(json!({ "slug": slug })).await.expect(404);
-    assert_eq!(gone["error"]["slug"], "ToolRouterV2_RecipeNotFound");
+    let refused = given.get(json!({ "slug": slug })).await;
+    refused.expect_error(404, "ToolRouterV2_RecipeNotFound");
 }
 
 #[tokio::test]
@@ -366,11 +364,8 @@ async fn steps_pass_values_and_loop_over_lists() {
     });
     let stored = given.upsert(stored).await.expect(200);
     let slug = stored["data"]["slug"].as_str().unwrap();
-    let refused = given
-        .execute(slug, json!({ "page": "two" }))
-        .await
-        .expect(400);
-    assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeInputInvalid");
+    let refused = given.execute(slug, json!({ "page": "two" })).await;
+    refused.expect_error(400, "ToolRouterV2_RecipeInputInvalid");
     let ran = given.execute(slug, json!({ "page": 2 })).await.expect(200);
     assert_eq!(ran["error"], Value::Null, "{ran:#?}");
     let data = &ran["data"];
@@ -421,8 +416,7 @@ async fn script_is_a_step_of_a_recipe() {
     let without = create(&given.project, without).await;
     let script = recipe("A", json!([{ "name": "one", "script": "1" }]));
     let refused = execute(&given.project, &without, "SERVICE_UPSERT_RECIPE", script).await;
-    let refused = refused.expect(400)["error"]["errors"].to_string();
-    assert!(refused.contains("no workbench"), "{refused}");
+    given::assert_contains(&refused.expect(400)["error"]["errors"], "no workbench");
 }
 
 /// The database says that another server has claimed the run while the script waits for its tool.
@@ -453,8 +447,7 @@ async fn script_that_lost_its_turn_is_not_repeated() {
     };
     let (ran, ()) = tokio::join!(given.execute(&slug, json!({})), lose_turn);
     let ran = ran.expect(200);
-    let error = ran["error"].as_str().unwrap();
-    assert!(error.contains("outcome_unknown"), "{error}");
+    given::assert_contains(&ran["error"], "outcome_unknown");
     assert_eq!(seen(&tag), 1);
 }
 
@@ -506,12 +499,9 @@ async fn failed_step_ends_the_recipe() {
     let last = given.step("last", &given.read, &format!("/echo/{tag}"));
     let slug = given.store(json!([failing, last])).await;
     let ran = given.execute(&slug, json!({})).await.expect(200);
-    let error = ran["error"].as_str().unwrap();
-    assert!(error.contains("step `failing`: upstream_error"), "{error}");
-    assert_eq!(
-        (&ran["result_type"], &ran["data"]["status"]),
-        (&json!("failed"), &json!("failed"))
-    );
+    given::assert_contains(&ran["error"], "step `failing`: upstream_error");
+    assert_eq!(ran["result_type"], "failed");
+    assert_eq!(ran["data"]["status"], "failed");
     assert_eq!(seen(&tag), 1);
     failing["continue_on_error"] = json!(true);
     let last = json!({
@@ -541,8 +531,7 @@ async fn scope_of_session_limits_its_recipes() {
     let ran = execute(&given.project, &limited, &slug, json!({}))
         .await
         .expect(200);
-    let error = ran["error"].as_str().unwrap();
-    assert!(error.contains("does not permit tool"), "{error}");
+    given::assert_contains(&ran["error"], "does not permit tool");
     assert_eq!(seen(&tag), 0);
     let several = json!({
         "tools": [{ "tool_slug": slug, "arguments": {} }], "sync_response_to_workbench": false,
@@ -566,8 +555,7 @@ async fn recipes_past_the_limit_are_refused() {
         given.upsert(stored).await.expect(200);
     }
     let refused = given.upsert(recipe("one more", steps.clone())).await;
-    let refused = refused.expect(422);
-    assert_eq!(refused["error"]["slug"], "ToolRouterV2_TooManyRecipes");
+    refused.expect_error(422, "ToolRouterV2_TooManyRecipes");
     given.upsert(recipe("number 7", steps)).await.expect(200);
 }
 
@@ -598,8 +586,7 @@ async fn runs_past_a_limit_fail() {
     ] {
         let slug = given.store(steps).await;
         let ran = given.execute(&slug, input).await.expect(200);
-        let error = ran["error"].as_str().unwrap();
-        assert!(error.contains(reason), "{error}");
+        given::assert_contains(&ran["error"], reason);
     }
     for (steps, count) in [
         (
@@ -635,8 +622,8 @@ async fn runs_past_the_limit_are_refused() {
         let has_begun = async || given.newest_run(&slug).await != before;
         wait_until("the run has begun", has_begun).await;
     }
-    let refused = given.execute(&slug, json!({})).await.expect(429);
-    assert_eq!(refused["error"]["slug"], "ToolRouterV2_TooManyRecipeRuns");
+    let refused = given.execute(&slug, json!({})).await;
+    refused.expect_error(429, "ToolRouterV2_TooManyRecipeRuns");
 }
 
 #[tokio::test]
@@ -720,8 +707,8 @@ async fn trigger_runs_recipe_for_its_event() {
         ]))
         .await;
     let path = format!(
-        "/trigger_instances/{}/upsert",
-        trigger["slug"].as_str().unwrap()
+        "/trigger_instances/{}_POSTED/upsert",
+        toolkit.to_uppercase()
     );
     let upsert = async |action: Value| {
         let body = json!({
@@ -761,11 +748,8 @@ async fn trigger_runs_recipe_for_its_event() {
     })
     .await;
     let action = action().await;
-    assert_eq!(
-        (&action["status"], &action["attempt_count"]),
-        (&json!("succeeded"), &json!(1)),
-        "{action:#}"
-    );
+    assert_eq!(action["status"], "succeeded", "{action:#}");
+    assert_eq!(action["attempt_count"], 1, "{action:#}");
     assert_eq!(seen(&tag), 2);
     assert_eq!(
         Host::application().seen(&tag)[0].path,
@@ -827,11 +811,8 @@ async fn kill_at_any_step_repeats_no_effect() {
             "change" => ("failed", hung + 1),
             _ => ("succeeded", STEP_KINDS.len()),
         };
-        assert_eq!(
-            (&run["status"], unknown),
-            (&json!(status), status == "failed"),
-            "{run:#}"
-        );
+        assert_eq!(run["status"], json!(status), "{run:#}");
+        assert_eq!(unknown, status == "failed", "{run:#}");
         assert_eq!(run["steps"].as_array().unwrap().len(), calls, "{run:#}");
         for (index, tag) in tags.iter().enumerate() {
             let requests = match STEP_KINDS[hung] {

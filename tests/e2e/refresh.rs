@@ -2,7 +2,13 @@
 //! provider, expired when the provider revokes them.
 
 use futures::future::join_all;
-use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, unique, wait_until};
+use harness::{
+    Answer, Client, Host, Issuer,
+    client::Body,
+    guest,
+    issuer::{CLIENT_ID, Fault},
+    unique, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -70,18 +76,13 @@ async fn concurrent_calls_refresh_an_expired_token_once() {
         for answer in many(&oauth, std::slice::from_ref(&project)).await {
             answer.data();
         }
-        assert_eq!(
-            (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-            (1, 1),
-            "in round {round}"
-        );
+        assert_eq!(oauth.refreshes(), 1, "in round {round}");
+        assert_eq!(oauth.issuer.granted("refresh_token"), 1, "in round {round}");
     }
     let used = oauth.tokens_used();
     assert_eq!(used.len(), 3 * CONCURRENT_CALLS);
-    assert!(
-        used.iter().all(|token| oauth.issuer.knows(token)),
-        "a token that had ended was sent"
-    );
+    let were_valid = used.iter().all(|token| oauth.issuer.knows(token));
+    assert!(were_valid, "a token that had ended was sent");
     assert_eq!(status(&project, &id).await.0, "ACTIVE");
 }
 
@@ -97,17 +98,13 @@ async fn rejected_token_is_refreshed_and_request_retried() {
     }
     assert_eq!(oauth.refreshes(), 1);
     let elsewhere = json!({ "url": format!("https://api.example.com/status/{}/401", oauth.tag) });
+    let tool = guest::tool(&oauth.slug);
     for _ in 0..3 {
-        project
-            .execute(&guest::tool(&oauth.slug), elsewhere.clone())
-            .await
-            .expect(200);
+        let ran = project.execute(&tool, elsewhere.clone()).await;
+        ran.expect(200);
     }
-    assert_eq!(
-        oauth.refreshes(),
-        1,
-        "a place that is closed to every token costs no refresh"
-    );
+    // A place that is closed to every token costs no refresh.
+    assert_eq!(oauth.refreshes(), 1);
 }
 
 #[tokio::test]
@@ -129,10 +126,8 @@ async fn lifetime_is_kept_if_a_refresh_states_none() {
 
 #[tokio::test]
 async fn token_without_lifetime_is_refreshed_while_idle() {
-    let host = given::with_application()
-        .with("connections.idle_refresh_s", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.idle_refresh_s", "1");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     oauth.issuer.fault(Fault::NoExpiry, 100);
@@ -155,10 +150,8 @@ async fn refused_refresh_is_shown_and_logged() {
     assert!(reason.contains("invalid_client"), "{reason}");
     let log = host.output();
     let mut lines = log.lines().filter(|line| line.contains(&id));
-    assert!(
-        lines.any(|line| line.contains("WARN") && line.contains("invalid_client")),
-        "{log}"
-    );
+    let is_warned = lines.any(|line| line.contains("WARN") && line.contains("invalid_client"));
+    assert!(is_warned, "{log}");
 }
 
 #[tokio::test]
@@ -204,10 +197,8 @@ async fn revoked_grant_expires_the_account() {
         assert!([404, 422].contains(&answer.status), "{answer:?}");
     }
     let (status, reason) = status(&project, &id).await;
-    assert!(
-        status == "EXPIRED" && reason.contains("invalid_grant"),
-        "{status}: {reason}"
-    );
+    assert_eq!(status, "EXPIRED");
+    assert!(reason.contains("invalid_grant"), "{reason}");
     oauth.execute(&project).await.expect(404);
     assert_eq!(oauth.refreshes(), 1);
 }
@@ -230,31 +221,16 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
         oauth.issuer.fault(fault, 100);
         for _ in 0..3 {
             let call = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest", "connected_account_id": id });
-            let away = project
-                .post(
-                    &format!("/tools/execute/{}", guest::tool(&oauth.slug)),
-                    &call,
-                )
-                .await
-                .expect(503);
-            assert_eq!(
-                away["error"]["slug"], "ConnectedAccount_RefreshUnavailable",
-                "{fault:?}"
-            );
-            let message = away["error"]["message"].as_str().unwrap();
-            assert!(message.contains(shown), "{fault:?}: {message}");
-            assert!(
-                away.header("retry-after")
-                    .parse::<u64>()
-                    .is_ok_and(|seconds| (10..=36).contains(&seconds))
-            );
+            let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
+            let away = project.post(&path, &call).await;
+            let away = away.expect_error(503, "ConnectedAccount_RefreshUnavailable");
+            given::assert_contains(&away["error"]["message"], shown);
+            let seconds: u64 = away.header("retry-after").parse().unwrap();
+            assert!((10..=36).contains(&seconds), "{seconds}");
         }
-        assert_eq!(
-            (oauth.refreshes(), status(&project, &id).await.0),
-            (1, "ACTIVE".into()),
-            "{fault:?}"
-        );
-        let (_, reason) = status(&project, &id).await;
+        assert_eq!(oauth.refreshes(), 1, "{fault:?}");
+        let (status, reason) = status(&project, &id).await;
+        assert_eq!(status, "ACTIVE", "{fault:?}");
         assert!(reason.contains(shown), "{fault:?}: {reason}");
         assert_eq!(oauth.tokens_used(), Vec::<String>::new());
     }
@@ -275,17 +251,15 @@ async fn short_lived_token_is_not_refreshed_early() {
 
 #[tokio::test]
 async fn interrupted_refresh_is_tried_once_more() {
-    let host = given::with_application()
-        .with("limits.deadline_s", "3")
-        .start()
-        .await;
+    let setup = given::with_application().with("limits.deadline_s", "3");
+    let host = setup.start().await;
     let project = host.as_project();
     let (oauth, id) = ended(&host, &project).await;
     oauth.issuer.hold(true);
     let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
     let body =
         json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
-    let call = project.try_send(Method::POST, &path, harness::client::Body::Json(body), &[]);
+    let call = project.try_send(Method::POST, &path, Body::Json(body), &[]);
     let (answer, setup) = tokio::join!(call, async {
         wait_until("the application has changed the token", || async {
             oauth.issuer.granted("refresh_token") == 1
@@ -303,10 +277,8 @@ async fn interrupted_refresh_is_tried_once_more() {
     })
     .await;
     assert_eq!(status(&project, &id).await.1, "refresh_outcome_unknown");
-    assert_eq!(
-        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-        (2, 1)
-    );
+    assert_eq!(oauth.refreshes(), 2);
+    assert_eq!(oauth.issuer.granted("refresh_token"), 1);
 }
 
 #[tokio::test]
@@ -320,10 +292,8 @@ async fn account_revoked_during_refresh_leaves_no_token() {
             oauth.issuer.granted("client_credentials") == 2
         })
         .await;
-        project
-            .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
-            .await
-            .expect(200);
+        let path = format!("/connected_accounts/{id}/revoke");
+        project.post(&path, &json!({})).await.expect(200);
         assert_eq!(oauth.issuer.good(), 1, "the new token is not known yet");
         oauth.issuer.hold(false);
     });
@@ -363,12 +333,10 @@ async fn token_refreshed_during_revocation_is_revoked() {
     revoked.expect(200);
     let token = oauth.tokens_used().remove(0);
     let asked = Host::application().seen(&tag);
-    assert!(
-        asked
-            .iter()
-            .any(|asked| String::from_utf8_lossy(&asked.body).contains(&token)),
-        "{asked:?}"
-    );
+    let mut bodies = asked
+        .iter()
+        .map(|asked| String::from_utf8_lossy(&asked.body));
+    assert!(bodies.any(|body| body.contains(&token)), "{asked:?}");
 }
 
 #[tokio::test]
@@ -376,16 +344,15 @@ async fn validation_refreshes_an_expired_token() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
+    let checked = validated(&project, &id).await;
+    assert_eq!(checked["status"], "ACTIVE");
+    assert_eq!(oauth.issuer.granted("client_credentials"), 2);
+}
+
+async fn validated(project: &Client, id: &str) -> Answer {
     let path = format!("/connected_accounts/{id}/refresh");
     let validate = json!({ "validate_credentials": true });
-    let checked = project.post(&path, &validate).await.expect(200);
-    assert_eq!(
-        (
-            &checked["status"],
-            oauth.issuer.granted("client_credentials")
-        ),
-        (&"ACTIVE".into(), 2)
-    );
+    project.post(&path, &validate).await.expect(200)
 }
 
 #[tokio::test]
@@ -394,10 +361,7 @@ async fn validation_reports_an_account_that_expires() {
     let project = host.new_project().await;
     let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
     oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
-    let path = format!("/connected_accounts/{id}/refresh");
-    let validate = json!({ "validate_credentials": true });
-    let checked = project.post(&path, &validate).await.expect(200);
-    assert_eq!(checked["status"], "EXPIRED");
+    assert_eq!(validated(&project, &id).await["status"], "EXPIRED");
 }
 
 #[tokio::test]
@@ -405,79 +369,39 @@ async fn expired_token_without_refresh_expires_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
-    oauth
-        .issuer
-        .set(|settings| (settings.lifetime, settings.refresh) = (1, false));
+    let issuer = &oauth.issuer;
+    issuer.set(|settings| (settings.lifetime, settings.refresh) = (1, false));
     let id = oauth.connect(&project).await;
     oauth.execute(&project).await.expect(422);
-    assert_eq!(
-        status(&project, &id).await,
-        ("EXPIRED".into(), "token_expired".into())
-    );
+    let (status, reason) = status(&project, &id).await;
+    assert_eq!([&*status, &*reason], ["EXPIRED", "token_expired"]);
 }
 
 #[tokio::test]
 async fn client_credentials_tokens_are_requested_directly() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let (slug, tag) = (given::slug(), unique(8));
-    let issuer = Host::application().issuer(&tag);
-    let mut scheme = issuer.scheme();
-    scheme["mode"] = "S2S_OAUTH2".into();
-    scheme["oauth2"]
-        .as_object_mut()
-        .unwrap()
-        .remove("authorize_url");
-    given::publish_with_scheme(host, &slug, scheme).await;
-    let config = |secret: &str| {
-        let credentials =
-            json!({ "client_id": harness::issuer::CLIENT_ID, "client_secret": secret });
-        let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
-        json!({ "toolkit": { "slug": slug }, "auth_config": config })
-    };
-    let wrong = project
-        .post("/auth_configs", &config(harness::marked!("wrong-")))
-        .await
-        .expect(201);
-    let right = project
-        .post("/auth_configs", &config(harness::issuer::CLIENT_SECRET))
-        .await
-        .expect(201);
-    let account = |config: &Answer| json!({ "auth_config": { "id": config["auth_config"]["id"] }, "connection": {} });
-    let refused = project
-        .post("/connected_accounts", &account(&wrong))
-        .await
-        .expect(400);
-    assert_eq!(
-        refused["error"]["slug"],
-        "ConnectedAccount_CredentialRejected"
-    );
-    assert_eq!(
-        project.get("/connected_accounts").await.expect(200)["total_items"],
-        0
-    );
-    let made = project
-        .post("/connected_accounts", &account(&right))
-        .await
-        .expect(201);
-    assert_eq!(
-        (&made["status"], &made["redirect_url"]),
-        (&"ACTIVE".into(), &Value::Null)
-    );
-    let oauth = Oauth {
-        tag,
-        slug,
-        config: String::new(),
-        issuer,
-    };
+    let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+        let mut scheme = direct_scheme(issuer);
+        scheme.as_object_mut().unwrap().remove("verify");
+        scheme
+    })
+    .await;
+    let wrong = json!({ "client_id": CLIENT_ID, "client_secret": harness::marked!("wrong-") });
+    let wrong = project.auth_config(&oauth.slug, "S2S_OAUTH2", wrong).await;
+    let account = |config: &str| json!({ "auth_config": { "id": config }, "connection": {} });
+    let refused = project.post("/connected_accounts", &account(&wrong)).await;
+    refused.expect_error(400, "ConnectedAccount_CredentialRejected");
+    let listed = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(listed["total_items"], 0);
+    let right = account(&oauth.config);
+    let made = project.post("/connected_accounts", &right).await;
+    let made = made.expect(201);
+    assert_eq!(made["status"], "ACTIVE");
+    assert_eq!(made["redirect_url"], Value::Null);
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            oauth.issuer.granted("client_credentials"),
-            oauth.refreshes()
-        ),
-        (2, 0)
-    );
+    assert_eq!(oauth.issuer.granted("client_credentials"), 2);
+    assert_eq!(oauth.refreshes(), 0);
 }

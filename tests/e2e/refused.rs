@@ -1,12 +1,10 @@
 //! Refusals at publishing: a clear error, nothing stored, and an unharmed server.
 
 use harness::{Answer, Guest, Host, client::Body, guest, host::Setup};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{
-    given,
-    hostile::{self, Hostile},
-};
+use crate::{given, hostile};
 
 /// Sends bytes for a separate slug to the shared server and asserts that they left no trace.
 async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
@@ -17,28 +15,22 @@ async fn refused(host: &Host, what: &str, bytes: Vec<u8>, slug: &str) -> Answer 
 async fn refused_beside(host: &Host, echo: &str, what: &str, bytes: Vec<u8>, slug: &str) -> Answer {
     let path = format!("/toolkits/{slug}/versions/20260101_00");
     let answer = host.as_org().put(&path, bytes).await;
-    assert!(
-        [400, 413, 422].contains(&answer.status),
-        "{what}: {answer:#?}"
-    );
+    let is_refused = [400, 413, 422].contains(&answer.status);
+    assert!(is_refused, "{what}: {answer:#?}");
     answer.assert_envelope();
     let project = host.as_project();
-    project.get(&format!("/toolkits/{slug}")).await.expect(404);
-    project
-        .get(&format!("/tools/{}", guest::tool(slug)))
-        .await
-        .expect(404);
+    let tool = format!("/tools/{}", guest::tool(slug));
+    for path in [tool, format!("/toolkits/{slug}")] {
+        project.get(&path).await.expect(404);
+    }
     let ran = project.execute(echo, json!({ "after": what })).await;
     assert_eq!(ran.data(), json!({ "after": what }));
     answer
 }
 
 fn said(answer: &Answer) -> String {
-    format!(
-        "{} {}",
-        answer["error"]["message"],
-        answer.problems().join(" ")
-    )
+    let problems = answer.problems().join(" ");
+    format!("{} {problems}", answer["error"]["message"])
 }
 
 #[tokio::test]
@@ -74,26 +66,21 @@ async fn oversized_zero_body_is_refused() {
     let body = Body::Raw("application/wasm", vec![0; 100 << 20]);
     // A server that has responded need not read the rest, so a client that still writes may find
     // the connection closed.
-    if let Ok(answer) = host
-        .as_org()
-        .try_send(reqwest::Method::PUT, &path, body, &[])
-        .await
-    {
+    let org = host.as_org();
+    if let Ok(answer) = org.try_send(Method::PUT, &path, body, &[]).await {
         answer.expect(413).assert_envelope();
     }
     let grown = host.footprint().resident_kib.saturating_sub(before);
     assert!(grown < 64 << 10, "the server took {grown} KiB for it");
-    host.as_project()
-        .get(&format!("/toolkits/{slug}"))
-        .await
-        .expect(404);
+    let toolkit = format!("/toolkits/{slug}");
+    host.as_project().get(&toolkit).await.expect(404);
     // If the size is declared, the server reads no body.
     let head = format!(
         "PUT /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-org-api-key: {}\r\ncontent-type: application/wasm\r\n\
          content-length: 104857600\r\nconnection: close\r\n\r\n",
         host.org_key
     );
-    let answer = host.as_org().raw(head.as_bytes()).await;
+    let answer = org.raw(head.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 }
 
@@ -102,11 +89,8 @@ async fn component_just_over_the_limit_is_refused() {
     let host = Host::shared().await;
     let slug = given::slug();
     let mut component = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
-    guest::append(
-        &mut component,
-        0,
-        &[&[4][..], b"fill", &vec![0; 24 << 20]].concat(),
-    );
+    let section = [&[4][..], b"fill", &vec![0; 24 << 20]].concat();
+    guest::append(&mut component, 0, &section);
     refused(host, "25 MiB", component, &slug).await.expect(413);
 }
 
@@ -131,11 +115,8 @@ async fn unsupported_feature_is_named() {
         assert_eq!(guest.name, name);
         let bytes = guest::with_manifest(guest.component, &guest.manifest);
         let answer = refused(host, name, bytes, &format!("hostile_{name}")).await;
-        assert!(
-            said(&answer).to_lowercase().contains(word),
-            "{name} is not named: {}",
-            said(&answer)
-        );
+        let said = said(&answer).to_lowercase();
+        assert!(said.contains(word), "{name} is not named: {said}");
     }
 }
 
@@ -146,14 +127,10 @@ async fn compile_bombs_cost_the_server_little() {
         let before = host.footprint().resident_kib;
         let name = guest.name;
         let bytes = guest::with_manifest(guest.component, &guest.manifest);
-        refused(host, name, bytes, &format!("hostile_{name}"))
-            .await
-            .expect(422);
+        let answer = refused(host, name, bytes, &format!("hostile_{name}")).await;
+        answer.expect(422);
         let grown = host.footprint().resident_kib.saturating_sub(before);
-        assert!(
-            grown < 32 << 10,
-            "{name}: the server took {grown} KiB for it"
-        );
+        assert!(grown < 32 << 10, "{name}: {grown} KiB were taken");
     }
 }
 
@@ -167,44 +144,24 @@ async fn compile_limits_stop_expensive_components() {
         (0, "sandbox.compile_cpu_s", "2", &times[..]),
         (1, "sandbox.memory_mib", "64", &["128 MiB of memory"]),
     ] {
-        let host = Setup::new()
-            .with("sandbox.compile_cpu_s", "600")
-            .with(key, value)
-            .start()
-            .await;
+        let setup = Setup::new().with("sandbox.compile_cpu_s", "600");
+        let host = setup.with(key, value).start().await;
         let echo = given::echo(&host).await;
-        let kept = || {
-            std::fs::read_dir(host.data().join("compiled"))
-                .unwrap()
-                .count()
-        };
-        let (before, footprint) = (kept(), host.footprint());
-        let Hostile {
-            name,
-            component,
-            manifest,
-            ..
-        } = hostile::quiet_bombs().swap_remove(bomb);
-        let slug = manifest["slug"].as_str().unwrap().to_owned();
-        let bytes = guest::with_manifest(component, &manifest);
-        let answer = refused_beside(&host, &echo, name, bytes, &slug)
-            .await
-            .expect(422);
-        assert_eq!(answer["error"]["slug"], "Toolkit_ComponentLimit", "{name}");
+        let compiled = host.data().join("compiled");
+        let kept = || std::fs::read_dir(&compiled).unwrap().count();
+        let (files, before) = (kept(), host.footprint().resident_kib);
+        let guest = hostile::quiet_bombs().swap_remove(bomb);
+        let name = guest.name;
+        let slug = given::text(&guest.manifest["slug"]);
+        let bytes = guest::with_manifest(guest.component, &guest.manifest);
+        let answer = refused_beside(&host, &echo, name, bytes, slug).await;
+        let answer = answer.expect_error(422, "Toolkit_ComponentLimit");
         let said = said(&answer);
-        assert!(
-            words.iter().any(|word| said.contains(word)),
-            "{name}: {said}"
-        );
-        assert_eq!(kept(), before, "{name} left a file");
-        let grown = host
-            .footprint()
-            .resident_kib
-            .saturating_sub(footprint.resident_kib);
-        assert!(
-            grown < 32 << 10,
-            "{name}: the server took {grown} KiB for it"
-        );
+        let is_named = words.iter().any(|word| said.contains(word));
+        assert!(is_named, "{name}: {said}");
+        assert_eq!(kept(), files, "{name} left a file");
+        let grown = host.footprint().resident_kib.saturating_sub(before);
+        assert!(grown < 32 << 10, "{name}: {grown} KiB were taken");
         let next = given::echo(&host).await;
         host.as_project().execute(&next, json!({})).await.data();
     }
@@ -269,11 +226,7 @@ async fn a_broken_manifest_has_every_problem_listed() {
         spoil(&mut manifest);
         let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
         let answer = refused(host, word, bytes, &slug).await.expect(400);
-        assert!(
-            answer.problems().iter().any(|line| line.contains(word)),
-            "{word}: {:?}",
-            answer.problems()
-        );
+        given::assert_contains(&answer["error"]["errors"], word);
     }
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
@@ -281,10 +234,8 @@ async fn a_broken_manifest_has_every_problem_listed() {
         spoil(&mut manifest);
     }
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
-    let problems = refused(host, "four problems", bytes, &slug)
-        .await
-        .expect(400)
-        .problems();
+    let answer = refused(host, "four problems", bytes, &slug).await;
+    let problems = answer.expect(400).problems();
     assert!(problems.len() >= 4, "{problems:?}");
 }
 
@@ -301,16 +252,14 @@ async fn invalid_manifest_is_refused() {
     ];
     for section in sections {
         let bytes = guest::with_section(Guest::echo().component(), section);
-        refused(host, "no manifest", bytes, &given::slug())
-            .await
-            .expect(400);
+        let answer = refused(host, "no manifest", bytes, &given::slug()).await;
+        answer.expect(400);
     }
     let slug = given::slug();
     let once = guest::with_manifest(Guest::echo().component(), &guest::manifest(&slug));
     let twice = guest::with_section(once, guest::manifest(&slug).to_string().as_bytes());
-    refused(host, "two manifests", twice, &slug)
-        .await
-        .expect(400);
+    let answer = refused(host, "two manifests", twice, &slug).await;
+    answer.expect(400);
 }
 
 #[tokio::test]
@@ -319,20 +268,14 @@ async fn component_under_a_wrong_slug_is_refused() {
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
     let other = given::slug();
-    let answer = refused(host, "another slug", bytes.clone(), &other)
-        .await
-        .expect(400);
+    let answer = refused(host, "another slug", bytes.clone(), &other).await;
+    let answer = answer.expect(400);
     assert!(said(&answer).contains(&other), "{}", said(&answer));
-    let path = format!(
-        "/toolkits/{}/versions/20260101_01",
-        manifest["slug"].as_str().unwrap()
-    );
-    host.as_org().put(&path, bytes.clone()).await.expect(400);
-    let path = format!(
-        "/toolkits/{}/versions/tomorrow",
-        manifest["slug"].as_str().unwrap()
-    );
-    host.as_org().put(&path, bytes).await.expect(400);
+    let slug = given::text(&manifest["slug"]);
+    for version in ["20260101_01", "tomorrow"] {
+        let path = format!("/toolkits/{slug}/versions/{version}");
+        host.as_org().put(&path, bytes.clone()).await.expect(400);
+    }
 }
 
 #[tokio::test]
@@ -353,8 +296,6 @@ async fn damaged_components_never_harm_the_server() {
         // A flipped bit in a name or a description yields a different, valid component.
         assert!([201, 400, 413, 422].contains(&answer.status), "{answer:#?}");
     }
-    host.as_project()
-        .execute(given::shared_echo().await, json!({}))
-        .await
-        .data();
+    let echo = given::shared_echo().await;
+    host.as_project().execute(echo, json!({})).await.data();
 }

@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::join_all, stream};
 use harness::{
-    Answer, BucketService, Client, Host, Issuer, Postgres,
-    client::Body,
-    fake_app, guest,
+    Answer, BucketService, Client, Host, Issuer, Postgres, fake_app, guest,
     host::{Setup, size},
     issuer::Fault,
     wait_for, wait_until,
 };
-use reqwest::Method;
 use serde_json::json;
 
-use crate::given::Oauth;
+use crate::given::{self, Oauth};
 
 /// Number of accounts with expired tokens.
 const ACCOUNT_COUNT: usize = 200;
@@ -57,25 +54,14 @@ pub(crate) async fn connect(oauth: &Oauth, project: &Client, user: &str) -> Stri
     let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);
-    let back = oauth.visit(&made).await;
-    let landed = project.exchange(Method::GET, &back, &[], Vec::new()).await;
-    assert!(
-        landed.header("location").contains("status=success"),
-        "{landed:?}"
-    );
-    made["id"].as_str().unwrap().to_owned()
+    given::assert_lands(project, &oauth.visit(&made).await).await;
+    given::text(&made["id"]).to_owned()
 }
 
 async fn execute(oauth: &Oauth, project: &Client, user: &str) -> Answer {
     let body = json!({ "arguments": { "url": oauth.me() }, "user_id": user, "version": "latest" });
-    project
-        .send(
-            Method::POST,
-            &format!("/tools/execute/{}", guest::tool(&oauth.slug)),
-            Body::Json(body),
-            &[],
-        )
-        .await
+    let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
+    project.post(&path, &body).await
 }
 
 /// Invalidates the existing access tokens and makes the next ones long-lived.
@@ -85,16 +71,11 @@ fn end(oauth: &Oauth) {
 }
 
 async fn statuses(project: &Client) -> Vec<String> {
-    let read = project
-        .get("/connected_accounts?limit=1000")
-        .await
-        .expect(200);
-    read["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["status"].as_str().unwrap().to_owned())
-        .collect()
+    let read = project.get("/connected_accounts?limit=1000").await;
+    let read = read.expect(200);
+    let items = read["items"].as_array().unwrap().iter();
+    let statuses = items.map(|item| given::text(&item["status"]).to_owned());
+    statuses.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,55 +108,33 @@ async fn each_expired_token_is_refreshed_once() {
     for answer in answers {
         answer.data();
     }
-    assert_eq!(
-        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-        (ACCOUNT_COUNT, ACCOUNT_COUNT)
-    );
+    assert_eq!(oauth.refreshes(), ACCOUNT_COUNT);
+    assert_eq!(oauth.issuer.granted("refresh_token"), ACCOUNT_COUNT);
     let statuses = statuses(&projects[1]).await;
-    assert!(
-        statuses.len() == ACCOUNT_COUNT && statuses.iter().all(|status| status == "ACTIVE"),
-        "{statuses:?}"
-    );
-    assert!(
-        oauth
-            .tokens_used()
-            .iter()
-            .all(|token| oauth.issuer.knows(token)),
-        "a token that had ended was sent"
-    );
+    assert_eq!(statuses, ["ACTIVE"; ACCOUNT_COUNT]);
+    let mut used = oauth.tokens_used().into_iter();
+    let were_valid = used.all(|token| oauth.issuer.knows(&token));
+    assert!(were_valid, "a token that had ended was sent");
 }
 
 #[tokio::test]
 async fn slow_refresh_returns_retry_after() {
-    let host = crate::given::with_application()
-        .with("limits.deadline_s", "3")
-        .start()
-        .await;
+    let setup = given::with_application().with("limits.deadline_s", "3");
+    let host = setup.start().await;
     let projects = [host.as_project()];
     let oauth = toolkit(&host, &projects).await;
     connect(&oauth, &projects[0], "default").await;
     end(&oauth);
     oauth.issuer.hold(true);
     for answer in join_all((0..8).map(|_| execute(&oauth, &projects[0], "default"))).await {
-        let answer = answer.expect(503);
-        assert_eq!(
-            answer["error"]["slug"],
-            "ConnectedAccount_RefreshInProgress"
-        );
-        assert!(
-            answer
-                .header("retry-after")
-                .parse::<u64>()
-                .is_ok_and(|seconds| seconds > 0),
-            "{answer:?}"
-        );
+        let answer = answer.expect_error(503, "ConnectedAccount_RefreshInProgress");
+        let seconds: u64 = answer.header("retry-after").parse().unwrap();
+        assert!(seconds > 0, "{answer:?}");
     }
     oauth.issuer.hold(false);
     execute(&oauth, &projects[0], "default").await.data();
-    assert_eq!(
-        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-        (1, 1)
-    );
+    assert_eq!(oauth.refreshes(), 1);
+    assert_eq!(oauth.issuer.granted("refresh_token"), 1);
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
 }
 
@@ -196,11 +155,7 @@ async fn long_outage_is_retried_with_backoff() {
         for _ in 0..2 {
             let calls = (0..4).map(|_| execute(&oauth, &projects[0], "default"));
             for answer in join_all(calls).await {
-                let answer = answer.expect(503);
-                assert_eq!(
-                    answer["error"]["slug"],
-                    "ConnectedAccount_RefreshUnavailable"
-                );
+                let answer = answer.expect_error(503, "ConnectedAccount_RefreshUnavailable");
                 let wait: u64 = answer.header("retry-after").parse().unwrap();
                 assert!(
                     (pause * 4 / 5 - 10..=pause * 6 / 5).contains(&wait),
@@ -214,17 +169,15 @@ async fn long_outage_is_retried_with_backoff() {
     }
     oauth.issuer.clear_faults();
     execute(&oauth, &projects[0], "default").await.data();
-    assert_eq!(
-        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
-        (BACKOFF_SECONDS.len() + 1, 1)
-    );
+    assert_eq!(oauth.refreshes(), BACKOFF_SECONDS.len() + 1);
+    assert_eq!(oauth.issuer.granted("refresh_token"), 1);
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
     assert_eq!(oauth.tokens_used().len(), 1);
 }
 
 #[tokio::test]
 async fn slow_idle_refresh_does_not_block_jobs() {
-    let host = crate::given::with_application()
+    let host = given::with_application()
         .with("connections.idle_refresh_s", "1")
         .with("connections.pending_s", "1")
         .with("limits.deadline_s", "90")
@@ -253,15 +206,11 @@ async fn slow_idle_refresh_does_not_block_jobs() {
 
 #[tokio::test]
 async fn resumed_account_is_refreshed_while_idle() {
-    let host = crate::given::with_application()
-        .with("connections.idle_refresh_s", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.idle_refresh_s", "1");
+    let host = setup.start().await;
     let projects = [host.as_project()];
-    let [paused, other] = [
-        toolkit(&host, &projects).await,
-        toolkit(&host, &projects).await,
-    ];
+    let paused = toolkit(&host, &projects).await;
+    let other = toolkit(&host, &projects).await;
     let account = connect(&paused, &projects[0], "amy").await;
     let status = format!("/connected_accounts/{account}/status");
     let enable = async |enabled: bool| {

@@ -12,7 +12,7 @@ use crate::{
     description::{CLIENT_OPERATIONS, Clients, Operation},
     given::{self, Oauth, open, status},
     mcp_endpoints::{failure, request, result},
-    tool_router_sessions::{SESSION_PATH, create, execute_meta},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta},
 };
 
 #[tokio::test]
@@ -27,12 +27,8 @@ async fn misspelled_restrictions_are_refused() {
         "acl_config_for_shared": { "allow_all_users": true, "not_allowed_user_id": ["eve"] },
     });
     let auth_config = |settings: Value| {
-        let mut body =
-            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-        body.as_object_mut()
-            .unwrap()
-            .extend(settings.as_object().unwrap().clone());
-        json!({ "toolkit": { "slug": toolkit }, "auth_config": body })
+        let body = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+        json!({ "toolkit": { "slug": toolkit }, "auth_config": given::merged(body, &settings) })
     };
     let server = "/mcp/00000000-0000-4000-8000-000000000000";
     let trigger = "/trigger_instances/NO_SUCH_TRIGGER/upsert";
@@ -68,12 +64,9 @@ async fn misspelled_restrictions_are_refused() {
             "{case}: {problems:?}"
         );
     }
+    let account = json!({ "account": "ca_AAAAAAAAAAAA" });
     let misplaced = [
-        (
-            &*execute,
-            json!({ "account": "ca_AAAAAAAAAAAA" }),
-            "account",
-        ),
+        (&*execute, account, "account"),
         (
             "/mcp/servers",
             json!({ "name": "Some tools", "auth_config_ids": [], "custom_tools": ["A"] }),
@@ -92,12 +85,9 @@ async fn misspelled_restrictions_are_refused() {
     ];
     for (path, body, wrong) in misplaced {
         let problems = project.post(path, &body).await.expect(400).problems();
-        assert!(
-            problems
-                .iter()
-                .any(|line| line.contains(&format!("{wrong}: has no meaning here"))),
-            "{path}: {problems:?}"
-        );
+        let expected = format!("{wrong}: has no meaning here");
+        let is_named = problems.iter().any(|line| line.contains(&expected));
+        assert!(is_named, "{path}: {problems:?}");
     }
     for (restriction, remedy) in [
         ("toolkits", "POST /mcp/servers/custom"),
@@ -105,16 +95,11 @@ async fn misspelled_restrictions_are_refused() {
     ] {
         let mut server = json!({ "name": "Some tools", "auth_config_ids": [] });
         server[restriction] = json!(["a"]);
-        let problems = project
-            .post("/mcp/servers", &server)
-            .await
-            .expect(400)
-            .problems();
+        let refused = project.post("/mcp/servers", &server).await;
+        let problems = refused.expect(400).problems();
         let start = format!("{restriction}: does not belong here");
-        assert!(
-            problems[0].starts_with(&start) && problems[0].contains(remedy),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with(&start), "{problems:?}");
+        assert!(problems[0].contains(remedy), "{problems:?}");
     }
     let newer = json!({ "theme": {}, "enable_instant": true });
     let patched = project.patch("/org/project/config", &newer).await;
@@ -125,8 +110,7 @@ async fn misspelled_restrictions_are_refused() {
 
 #[tokio::test]
 async fn misspelled_arguments_of_meta_tools_are_refused() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let echo = given::shared_echo().await;
     let call = json!({ "tool_slug": echo, "arguments": {}, "acount": "ca_AAAAAAAAAAAA" });
     let calls = json!({ "tools": [call], "sync_response_to_workbench": false });
@@ -165,10 +149,9 @@ async fn misspelled_arguments_of_meta_tools_are_refused() {
 async fn calls_of_a_batch_use_named_accounts() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let key = || json!({ "api_key": harness::secret() });
-    let older = project.connect(toolkit, "API_KEY", "amy", key()).await;
-    let newer = project.connect(toolkit, "API_KEY", "amy", key()).await;
-    let others = project.connect(toolkit, "API_KEY", "bob", key()).await;
+    let older = project.connect_with_key(toolkit, "amy").await;
+    let newer = project.connect_with_key(toolkit, "amy").await;
+    let others = project.connect_with_key(toolkit, "bob").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let url = format!("https://api.example.com/echo/{}", unique(8));
     let call = |account: Value| json!({ "tool_slug": guest::tool(toolkit), "arguments": { "url": url }, "account": account });
@@ -179,16 +162,16 @@ async fn calls_of_a_batch_use_named_accounts() {
     let done = execute_meta(&project, &session, "SERVICE_MULTI_EXECUTE_TOOL", arguments).await;
     let results = done.expect(200)["data"]["results"].clone();
     for (place, account) in [(0, &older), (1, &newer), (2, &newer)] {
-        let log = results[place]["response"]["log_id"].as_str().unwrap();
-        let log = project.get(&format!("/logs/tool_execution/{log}")).await;
-        let log = log.expect(200).text;
+        let log = project
+            .log(&results[place]["response"]["log_id"])
+            .await
+            .text;
         assert!(log.contains(&**account), "{place}: {log}");
     }
     for place in [3, 4] {
         assert_eq!(results[place]["response"], Value::Null, "{results:#}");
     }
-    let recipe = results[4]["error"].as_str().unwrap();
-    assert!(recipe.contains("steps of a recipe name"), "{recipe}");
+    given::assert_contains(&results[4]["error"], "steps of a recipe name");
 }
 
 #[tokio::test]
@@ -254,10 +237,7 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
     let session = project
         .post(SESSION_PATH, &json!({ "user_id": "amy" }))
         .await;
-    let session = session.expect(201)["mcp"]["url"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let session = given::text(&session.expect(201)["mcp"]["url"]).to_owned();
     let key = [("x-api-key", project.key())];
     for (query, status) in [
         ("user_id=eve", 400),
@@ -277,14 +257,10 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
 async fn change_without_effect_is_refused() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let key = json!({ "api_key": harness::secret() });
-    let account = project.connect(toolkit, "API_KEY", "amy", key).await;
+    let account = project.connect_with_key(toolkit, "amy").await;
     let path = format!("/connected_accounts/{account}");
     let read = project.get(&path).await.expect(200);
-    let config = format!(
-        "/auth_configs/{}",
-        read["auth_config"]["id"].as_str().unwrap()
-    );
+    let config = format!("/auth_configs/{}", given::text(&read["auth_config"]["id"]));
     for (path, change, reason) in [
         (&*path, json!({ "enabled": false }), "/status`"),
         (&*path, json!({ "alias": "a", "status": "x" }), "/status`"),
@@ -388,11 +364,9 @@ async fn members_marked_as_refused_are_refused() {
             let answer = client.send(method, &operation.addressed(), body, &[]).await;
             let named = format!("{} {}", operation.path, path.join("."));
             let text = answer.expect(400).text;
-            assert!(
-                text.contains("this server does not have"),
-                "{named}: {text}"
-            );
-            assert!(text.contains(&path.join(".")), "{named}: {text}");
+            for part in ["this server does not have", &path.join(".")] {
+                assert!(text.contains(part), "{named}: {text}");
+            }
             seen.insert(path.join("."));
         }
     }
@@ -409,8 +383,7 @@ async fn members_marked_as_refused_are_refused() {
 async fn instant_account_is_no_other_account() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let key = json!({ "api_key": harness::secret() });
-    project.connect(toolkit, "API_KEY", "amy", key).await;
+    project.connect_with_key(toolkit, "amy").await;
     let execute = format!("/tools/execute/{}", guest::tool(toolkit));
     let named = json!({ "user_id": "amy", "connected_account_id": "instant_account" });
     let mut proxied = named.clone();
@@ -425,15 +398,11 @@ async fn instant_account_is_no_other_account() {
 #[tokio::test]
 async fn shared_connection_fields_precede_the_older_name() {
     let project = Host::shared().await.new_project().await;
-    let body = json!({ "toolkit": { "slug": given::keyed().await }, "auth_config": {
-        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
+    let both = json!({
         "shared_connection_fields": { "region": "northern-1" }, "shared_credentials": { "region": "southern-1" },
-    } });
-    let made = project.post("/auth_configs", &body).await.expect(201);
-    let path = format!(
-        "/auth_configs/{}",
-        made["auth_config"]["id"].as_str().unwrap()
-    );
+    });
+    let config = given::key_config(&project, given::keyed().await, &both).await;
+    let path = format!("/auth_configs/{config}");
     let region = async || {
         let read = project.get(&path).await.expect(200);
         assert_eq!(read["shared_connection_fields"], read["shared_credentials"]);

@@ -12,7 +12,6 @@ use harness::{
     signed::{hmac_sha256, is_signed_by_aws_key, private_key},
     unique,
 };
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
@@ -97,15 +96,12 @@ impl Row {
         let issuer = Host::application().issuer(&unique(8));
         let mut scheme = issuer.scheme();
         (scheme["mode"], scheme["fields"]) = (mode.into(), fields(&values));
-        let flow = scheme["oauth2"].as_object_mut().unwrap();
+        let mut flow = scheme["oauth2"].take();
         if mode != "OAUTH2" {
-            flow.remove("authorize_url");
+            flow.as_object_mut().unwrap().remove("authorize_url");
         }
-        flow.insert(
-            "revoke".to_owned(),
-            json!({ "url": format!("{}/revoke", issuer.url()) }),
-        );
-        flow.extend(more.as_object().unwrap().clone());
+        flow["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
+        scheme["oauth2"] = given::merged(flow, &more);
         Self {
             name: mode.to_owned(),
             mode,
@@ -146,14 +142,12 @@ impl Row {
 /// Returns a field for each value. Fields are secret if their names say so.
 fn fields(values: &Value) -> Value {
     let names = values.as_object().unwrap().keys();
-    let secret = |name: &str| {
-        ["secret", "key", "pass", "token", "json", "xml"]
-            .iter()
-            .any(|word| name.contains(word))
-    };
-    names
-        .map(|name| json!({ "name": name, "title": name, "secret": secret(name) }))
-        .collect()
+    let words = ["secret", "key", "pass", "token", "json", "xml"];
+    let fields = names.map(|name| {
+        let is_secret = words.iter().any(|word| name.contains(word));
+        json!({ "name": name, "title": name, "secret": is_secret })
+    });
+    fields.collect()
 }
 
 fn header(value: &str) -> Value {
@@ -207,20 +201,14 @@ fn keys() -> Vec<Row> {
 /// Returns the rows of accounts whose users authorize at the provider.
 fn agreed() -> Vec<Row> {
     let shown = |how: &str, credentials: Value, more: Value| {
-        let mut flow = json!({ "client_auth": how });
-        flow.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        let flow = given::merged(json!({ "client_auth": how }), &more);
         Row::of_flow("OAUTH2", credentials, json!({}), flow).named(&format!("client_auth: {how}"))
     };
     let claims = json!({ "iss": "{client_id}", "sub": "{client_id}" });
     let assertion = json!({ "assertion": { "algorithm": "RS256", "key": "{client_private_key}", "claims": claims } });
     let key = private_key(2_048);
-    let signs = shown(
-        "private_key_jwt",
-        json!({ "client_id": CLIENT_ID, "private_key": key }),
-        assertion,
-    );
+    let robot = json!({ "client_id": CLIENT_ID, "private_key": key });
+    let signs = shown("private_key_jwt", robot, assertion);
     signs.issuer().unwrap().knows_key(&key);
     let public = json!({ "client_id": PUBLIC_CLIENT_ID });
     let mut rows = vec![
@@ -241,11 +229,8 @@ fn exchanged() -> Vec<Row> {
     let own = Issuer::credentials;
     let signed = |key: &str, more: Value| {
         let claims = json!({ "iss": "robot" });
-        let mut flow = json!({ "client_auth": "none", "assertion": { "algorithm": "HS256", "key": key, "claims": claims } });
-        flow.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        flow
+        let flow = json!({ "client_auth": "none", "assertion": { "algorithm": "HS256", "key": key, "claims": claims } });
+        given::merged(flow, &more)
     };
     let grant = |params: Value| json!({ "token": { "params": params } });
     let file = json!({ "credentials_json": json!({ "private_key": SYMMETRIC_KEY }).to_string() });
@@ -306,7 +291,7 @@ struct Life<'a> {
     row: &'a Row,
     project: Client,
     slug: String,
-    config: Value,
+    config: String,
     /// Address that the tool requests.
     url: String,
 }
@@ -320,14 +305,8 @@ impl<'a> Life<'a> {
             manifest["auth"] = json!([row.scheme]);
         }
         host.publish(Guest::fetch().component(), &manifest).await;
-        let config = json!({ "type": "use_custom_auth", "authScheme": row.mode, "credentials": row.credentials });
-        let config = project
-            .post(
-                "/auth_configs",
-                &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-            )
-            .await;
-        let config = config.expect(201)["auth_config"]["id"].clone();
+        let credentials = row.credentials.clone();
+        let config = project.auth_config(&slug, row.mode, credentials).await;
         let url = match &row.at {
             At::Issuer(issuer) => format!("{}/api/me", issuer.url()),
             At::Provider(provider) => format!("{}/api/me", provider.url()),
@@ -348,12 +327,9 @@ impl<'a> Life<'a> {
     async fn connect(&self) -> (&'static str, String) {
         let state = json!({ "authScheme": self.row.mode, "val": self.row.values });
         let body = json!({ "auth_config": { "id": self.config }, "connection": { "user_id": "default", "state": state } });
-        let made = self
-            .project
-            .post("/connected_accounts", &body)
-            .await
-            .expect(201);
-        let id = made["id"].as_str().unwrap().to_owned();
+        let made = self.project.post("/connected_accounts", &body).await;
+        let made = made.expect(201);
+        let id = given::text(&made["id"]).to_owned();
         let how = match made["redirect_url"].as_str() {
             None => "immediately",
             Some(url) => {
@@ -364,13 +340,7 @@ impl<'a> Life<'a> {
                         panic!("{} sends nobody to {url}", self.row.name)
                     }
                 };
-                assert_eq!(
-                    self.project
-                        .exchange(Method::GET, &back, &[], Vec::new())
-                        .await
-                        .status,
-                    302
-                );
+                assert_eq!(given::open(&self.project, &back).await.status, 302);
                 "in a browser"
             }
         };
@@ -386,23 +356,13 @@ impl<'a> Life<'a> {
     /// response.
     async fn call(&self, id: &str) -> (ReceivedRequest, Value) {
         let body = json!({ "arguments": { "url": self.url }, "user_id": "default", "version": "latest", "connected_account_id": id });
-        let answer = self
-            .project
-            .post(
-                &format!("/tools/execute/{}", guest::tool(&self.slug)),
-                &body,
-            )
-            .await
-            .data();
+        let execute = format!("/tools/execute/{}", guest::tool(&self.slug));
+        let answer = self.project.post(&execute, &body).await.data();
         let path = self.url.trim_start_matches("https://api.example.com");
         let tag = path.split('/').nth(2).unwrap();
-        let seen = Host::application().seen(tag);
-        (
-            seen.into_iter()
-                .rfind(|seen| seen.path == path)
-                .expect("the application was asked"),
-            answer,
-        )
+        let mut seen = Host::application().seen(tag).into_iter();
+        let seen = seen.rfind(|seen| seen.path == path);
+        (seen.expect("the application was asked"), answer)
     }
 
     /// Returns the table cell for the credential of a call.
@@ -416,17 +376,14 @@ impl<'a> Life<'a> {
                 "with the values of its fields"
             }
             At::Signature(is_good) => {
-                assert!(
-                    is_good(&seen) && !format!("{seen:?}").contains(SYMMETRIC_KEY),
-                    "{name}: {seen:?}"
-                );
+                let request = format!("{seen:?}");
+                assert!(is_good(&seen), "{name}: {request}");
+                assert!(!request.contains(SYMMETRIC_KEY), "{name}: {request}");
                 "signed with the values of its fields"
             }
             At::Issuer(issuer) => {
-                assert!(
-                    issuer.knows(header.trim_start_matches("Bearer ")),
-                    "{name}: {header}"
-                );
+                let token = header.trim_start_matches("Bearer ");
+                assert!(issuer.knows(token), "{name}: {header}");
                 "with its token"
             }
             At::Provider(_) => {
@@ -470,31 +427,19 @@ impl<'a> Life<'a> {
         let (call, refresh) = (self.shown(&id).await, self.renewed(&id).await);
         let good = || self.row.issuer().map_or(0, Issuer::good);
         let before = good();
-        self.project
-            .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
-            .await
-            .expect(200);
-        let read = self
-            .project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(200);
-        assert_eq!(
-            read["state"]["val"],
-            json!({ "status": "REVOKED" }),
-            "{name}"
-        );
+        let revoke = format!("/connected_accounts/{id}/revoke");
+        let revoked = self.project.post(&revoke, &json!({})).await;
+        revoked.expect(200);
+        let read = self.project.account(&id).await;
+        let left = json!({ "status": "REVOKED" });
+        assert_eq!(read["state"]["val"], left, "{name}");
         let revoke = self.forgotten(before);
         let (_, id) = self.connect().await;
         let before = good();
-        self.project
-            .delete(&format!("/connected_accounts/{id}?revoke_on_delete=true"))
-            .await
-            .expect(200);
-        self.project
-            .get(&format!("/connected_accounts/{id}"))
-            .await
-            .expect(404);
+        let path = format!("/connected_accounts/{id}");
+        let delete = format!("{path}?revoke_on_delete=true");
+        self.project.delete(&delete).await.expect(200);
+        self.project.get(&path).await.expect(404);
         [connect, call, refresh, revoke, self.forgotten(before)]
     }
 }

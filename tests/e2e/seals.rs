@@ -3,7 +3,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use harness::{
-    BucketService, Client, Database, Guest, HookProvider, Host, Issuer, Postgres,
+    Answer, BucketService, Client, Database, Guest, HookProvider, Host, Postgres,
     client::Body,
     fake_app, guest,
     host::{Setup, on_postgres},
@@ -72,21 +72,15 @@ fn texts(database: &Database, table: &str, member: &str) -> Vec<(String, String)
         "select id || ' ' || (body #>> '{member}') from \"{table}\"
          where body #>> '{member}' is not null and deleted_at is null order by id"
     ));
-    rows.iter()
-        .map(|row| {
-            row.split_once(' ')
-                .map(|(id, text)| (id.to_owned(), text.to_owned()))
-                .unwrap()
-        })
-        .collect()
+    let parts = rows.iter().map(|row| row.split_once(' ').unwrap());
+    let texts = parts.map(|(id, text)| (id.to_owned(), text.to_owned()));
+    texts.collect()
 }
 
 /// Replaces the encrypted texts.
 fn put(database: &Database, table: &str, member: &str, texts: &[(String, String)]) {
-    let rows: Vec<_> = texts
-        .iter()
-        .map(|(id, text)| format!("('{id}', '{text}')"))
-        .collect();
+    let rows = texts.iter().map(|(id, text)| format!("('{id}', '{text}')"));
+    let rows: Vec<_> = rows.collect();
     database.say(&format!(
         "update \"{table}\" t set body = jsonb_set(t.body::jsonb, '{member}', to_jsonb(v.text))::json
          from (values {}) as v(id, text) where t.id = v.id",
@@ -95,20 +89,49 @@ fn put(database: &Database, table: &str, member: &str, texts: &[(String, String)
 }
 
 impl Kept {
-    async fn read(&self) -> harness::Answer {
-        let headers: Vec<_> = self
-            .headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        let body = if self.body.is_null() {
-            Body::None
-        } else {
-            Body::Json(self.body.clone())
+    /// Returns a property that a `GET` request needs.
+    fn read_at(client: &Client, table: &'static str, member: &'static str, path: &str) -> Self {
+        Self {
+            table,
+            member,
+            client: client.clone(),
+            method: Method::GET,
+            path: path.to_owned(),
+            body: Value::Null,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Returns a property that a `POST` request with this body needs.
+    fn posted(
+        client: &Client,
+        table: &'static str,
+        member: &'static str,
+        path: &str,
+        body: Value,
+    ) -> Self {
+        Self {
+            method: Method::POST,
+            body,
+            ..Self::read_at(client, table, member, path)
+        }
+    }
+
+    async fn read(&self) -> Answer {
+        let headers = self.headers.iter();
+        let headers: Vec<_> = headers.map(|(name, value)| (*name, &**value)).collect();
+        let body = match &self.body {
+            Value::Null => Body::None,
+            body => Body::Json(body.clone()),
         };
-        self.client
-            .send(self.method.clone(), &self.path, body, &headers)
-            .await
+        let method = self.method.clone();
+        self.client.send(method, &self.path, body, &headers).await
+    }
+
+    async fn assert_readable(&self) {
+        let answer = self.read().await;
+        let place = format!("{} {}", self.table, self.member);
+        assert!(answer.status < 300, "{place}: {answer:#?}");
     }
 }
 
@@ -139,56 +162,32 @@ async fn furnished(
     provider: &HookProvider,
 ) -> Vec<Kept> {
     let [slug, managed] = toolkits;
-    let config = json!({
-        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": { "own": SEALED_SECRET },
+    let more = json!({
+        "credentials": { "own": SEALED_SECRET },
         "shared_credentials": { "all": SEALED_SECRET },
         "proxy_config": { "proxy_url": "http://proxy.example", "proxy_auth_key": SEALED_SECRET },
     });
-    let made = project
-        .post(
-            "/auth_configs",
-            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        )
-        .await;
-    let config = made.expect(201)["auth_config"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let config = given::key_config(&project, slug, &more).await;
     let account = given::made_account(&project, &config, "amy", SEALED_SECRET).await;
     let account = account["id"].as_str().unwrap().to_owned();
-    let ran = project
-        .execute(
-            tool,
-            json!({ "said": SEALED_SECRET, "more": "x".repeat(4 << 10) }),
-        )
-        .await;
+    let said = json!({ "said": SEALED_SECRET, "more": "x".repeat(4 << 10) });
+    let ran = project.execute(tool, said).await;
     let log = ran.expect(200)["log_id"].as_str().unwrap().to_owned();
     let id = project.project_id().await;
-    let of_operator = project
-        .post("/auth_configs", &json!({ "toolkit": { "slug": managed } }))
+    let of_operator = json!({ "toolkit": { "slug": managed } });
+    let made = project
+        .post("/auth_configs", &of_operator)
         .await
         .expect(201);
-    let begin =
-        json!({ "auth_config": { "id": of_operator["auth_config"]["id"] }, "connection": {} });
-    project
-        .post("/connected_accounts", &begin)
-        .await
-        .expect(201);
-    let registered = Oauth::of(host, &project, json!({}), |issuer: &Issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
+    let begin = json!({ "auth_config": { "id": made["auth_config"]["id"] }, "connection": {} });
+    let accounts = "/connected_accounts";
+    project.post(accounts, &begin).await.expect(201);
+    let registered = Oauth::registered(host, &project, json!({})).await;
     let register = json!({ "auth_config": { "id": registered.config }, "connection": {} });
-    project
-        .post("/connected_accounts", &register)
-        .await
-        .expect(201);
-    let endpoint = json!({ "toolkit_slug": slug, "client_id": "app" });
-    let endpoint = project.post("/webhook_endpoints", &endpoint).await;
-    let endpoint = format!(
-        "/webhook_endpoints/{}",
-        endpoint.expect(201)["id"].as_str().unwrap()
-    );
+    project.post(accounts, &register).await.expect(201);
+    let body = json!({ "toolkit_slug": slug, "client_id": "app" });
+    let made = project.post("/webhook_endpoints", &body).await.expect(201);
+    let endpoint = format!("/webhook_endpoints/{}", given::text(&made["id"]));
     let secrets = json!({ "data": { "secret": SEALED_SECRET } });
     project.patch(&endpoint, &secrets).await.expect(200);
     let upsert = format!("/trigger_instances/{}_ARRIVED/upsert", slug.to_uppercase());
@@ -200,70 +199,33 @@ async fn furnished(
     let (subscription, delivery, event) = replayed(&project).await;
     let again = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
     let key = vec![("idempotency-key", unique(8))];
-    let get = |table, member, path: String| {
-        let client = project.clone();
-        Kept {
-            table,
-            member,
-            client,
-            method: Method::GET,
-            path,
-            body: Value::Null,
-            headers: Vec::new(),
-        }
-    };
-    let post = |table, member, path: &str, body: Value| Kept {
-        method: Method::POST,
-        body,
-        ..get(table, member, path.to_owned())
-    };
+    let get = |table, member, path: &str| Kept::read_at(&project, table, member, path);
+    let post = |table, member, path, body| Kept::posted(&project, table, member, path, body);
+    let config = format!("/auth_configs/{config}");
+    let account = format!("/connected_accounts/{account}");
+    let log = format!("/logs/tool_execution/{log}");
+    let cassette = format!("{log}/cassette");
+    let project_path = format!("/org/owner/project/{id}");
+    let active = "/trigger_instances/active";
     let mut all = vec![
-        get(
-            "auth_configs",
-            "{credentials}",
-            format!("/auth_configs/{config}"),
-        ),
-        get("auth_configs", "{proxy}", format!("/auth_configs/{config}")),
-        get(
-            "auth_configs",
-            "{shared}",
-            format!("/auth_configs/{config}"),
-        ),
-        get(
-            "credentials",
-            "{values}",
-            format!("/connected_accounts/{account}"),
-        ),
-        get(
-            "execution_cassettes",
-            "{sealed}",
-            format!("/logs/tool_execution/{log}/cassette"),
-        ),
-        get(
-            "execution_details",
-            "{sealed}",
-            format!("/logs/tool_execution/{log}"),
-        ),
+        get("auth_configs", "{credentials}", &config),
+        get("auth_configs", "{proxy}", &config),
+        get("auth_configs", "{shared}", &config),
+        get("credentials", "{values}", &account),
+        get("execution_cassettes", "{sealed}", &cassette),
+        get("execution_details", "{sealed}", &log),
         Kept {
             client: host.as_org(),
-            ..get("api_keys", "{secret}", format!("/org/owner/project/{id}"))
+            ..get("api_keys", "{secret}", &project_path)
         },
-        get(
-            "trigger_progress",
-            "{action}",
-            "/trigger_instances/active".to_owned(),
-        ),
-        get(
-            "trigger_progress",
-            "{config}",
-            "/trigger_instances/active".to_owned(),
-        ),
-        get("webhook_endpoints", "{values}", endpoint),
-        get("webhook_subscriptions", "{endpoint}", subscription),
-        get("webhook_deliveries", "{url}", delivery),
-        get("events", "{data}", event),
-        post("clients", "{answer}", "/connected_accounts", register),
-        post("oauth_apps", "{secret}", "/connected_accounts", begin),
+        get("trigger_progress", "{action}", active),
+        get("trigger_progress", "{config}", active),
+        get("webhook_endpoints", "{values}", &endpoint),
+        get("webhook_subscriptions", "{endpoint}", &subscription),
+        get("webhook_deliveries", "{url}", &delivery),
+        get("events", "{data}", &event),
+        post("clients", "{answer}", accounts, register),
+        post("oauth_apps", "{secret}", accounts, begin),
         Kept {
             headers: key,
             ..post(
@@ -277,13 +239,7 @@ async fn furnished(
     all.extend(subscribed(&project, provider).await);
     all.extend(ran_recipe(&project, tool).await);
     for kept in &all {
-        let answer = kept.read().await;
-        assert!(
-            answer.status < 300,
-            "{} {}: {answer:#?}",
-            kept.table,
-            kept.member
-        );
+        kept.assert_readable().await;
     }
     all
 }
@@ -302,28 +258,19 @@ async fn subscribed(project: &Client, provider: &HookProvider) -> [Kept; 2] {
     let hook = provider.hooks(&repository).remove(0);
     let body = json!({ "zen": "Speak like a human." });
     let signature = hmac_sha256(&hook.secret, &body.to_string());
+    let table = "trigger_subscriptions";
     let webhook = Kept {
-        table: "trigger_subscriptions",
-        member: "{parts}",
-        client: project.clone(),
-        method: Method::POST,
-        path: path_of(&hook.url).to_owned(),
-        body,
         headers: vec![
             ("x-github-event", "ping".to_owned()),
             ("x-hub-signature-256", format!("sha256={signature}")),
         ],
+        ..Kept::posted(project, table, "{parts}", path_of(&hook.url), body)
     };
-    let read = Kept {
-        table: "trigger_subscriptions",
-        member: "{last_error}",
-        client: project.clone(),
-        method: Method::GET,
-        path: format!("/trigger_instances/active?show_disabled=true&trigger_ids={refused}"),
-        body: Value::Null,
-        headers: Vec::new(),
-    };
-    [webhook, read]
+    let read = format!("/trigger_instances/active?show_disabled=true&trigger_ids={refused}");
+    [
+        webhook,
+        Kept::read_at(project, table, "{last_error}", &read),
+    ]
 }
 
 /// Stores a recipe in two versions and runs it. Returns reads of both versions and of the run, which
@@ -338,30 +285,20 @@ async fn ran_recipe(project: &Client, tool: &str) -> [Kept; 4] {
     project.post(&path, &stored).await.expect(200);
     project.post(&path, &stored).await.expect(200);
     let slug = "RECIPE_SAYS";
-    let ran = project
-        .post(&path, &call(slug, json!({})))
-        .await
-        .expect(200);
+    let ran = project.post(&path, &call(slug, json!({}))).await;
+    let ran = ran.expect(200);
     assert_eq!(ran["error"], Value::Null, "{ran:#?}");
     let run = json!({ "run_id": ran["data"]["run_id"] });
+    let first = json!({ "slug": slug, "version": 1 });
     [
         ("recipes", "{definition}", json!({ "slug": slug })),
-        (
-            "recipe_versions",
-            "{definition}",
-            json!({ "slug": slug, "version": 1 }),
-        ),
+        ("recipe_versions", "{definition}", first),
         ("recipe_runs", "{result}", run.clone()),
         ("recipe_calls", "{result}", run),
     ]
-    .map(|(table, member, arguments)| Kept {
-        table,
-        member,
-        client: project.clone(),
-        method: Method::POST,
-        path: path.clone(),
-        body: call("SERVICE_GET_RECIPE", arguments),
-        headers: Vec::new(),
+    .map(|(table, member, arguments)| {
+        let body = call("SERVICE_GET_RECIPE", arguments);
+        Kept::posted(project, table, member, &path, body)
     })
 }
 
@@ -369,13 +306,9 @@ async fn ran_recipe(project: &Client, tool: &str) -> [Kept; 4] {
 /// and its entry in the log of triggers.
 async fn replayed(project: &Client) -> (String, String, String) {
     let subscription = given::subscribe(project).await;
-    let sent = project
-        .post(&format!("{subscription}/test"), &json!({}))
-        .await;
-    let delivery = format!(
-        "{subscription}/deliveries/{}",
-        sent.expect(201)["id"].as_str().unwrap()
-    );
+    let test = format!("{subscription}/test");
+    let sent = project.post(&test, &json!({})).await.expect(201);
+    let delivery = format!("{subscription}/deliveries/{}", given::text(&sent["id"]));
     let failed = async || project.get(&delivery).await.expect(200)["status"] == "failed";
     wait_until("the delivery has failed", async || failed().await).await;
     let elsewhere = json!({ "webhook_url": format!("{INBOX_ORIGIN}/elsewhere") });
@@ -383,11 +316,8 @@ async fn replayed(project: &Client) -> (String, String, String) {
     project.post(&replay, &elsewhere).await.expect(200);
     wait_until("the replay has failed", async || failed().await).await;
     let listed = project.post("/internal/trigger/logs", &json!({})).await;
-    let log = listed.expect(200)["data"][0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let log = format!("/internal/trigger/log/{log}");
+    let id = given::text(&listed.expect(200)["data"][0]["id"]).to_owned();
+    let log = format!("/internal/trigger/log/{id}");
     (subscription, delivery, log)
 }
 
@@ -415,10 +345,9 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
     let mut managed = Vec::new();
     for _ in 0..2 {
         let (slug, ..) = given::oauth_toolkit(&host).await;
-        host.as_org()
-            .put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app())
-            .await
-            .expect(200);
+        let path = format!("/org/oauth_apps/{slug}");
+        let app = given::oauth_app();
+        host.as_org().put_json(&path, &app).await.expect(200);
         managed.push(slug);
     }
     let toolkits = |at: usize| [&*slugs[at], &*managed[at]];
@@ -498,13 +427,7 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
             answer.assert_envelope();
         }
         put(texts);
-        let answer = kept.read().await;
-        assert!(
-            answer.status < 300,
-            "{} {}: {answer:#?}",
-            kept.table,
-            kept.member
-        );
+        kept.assert_readable().await;
     }
 
     // Swapped and altered data keys are detected when a server first decrypts them.
@@ -534,14 +457,8 @@ async fn copied_data_opens_only_with_its_key() {
     let project = host.as_project();
     let slug = given::slug();
     given::publish_with_key(&host, &Guest::fetch(), &slug).await;
-    project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": SEALED_SECRET }),
-        )
-        .await;
+    let key = json!({ "api_key": SEALED_SECRET });
+    project.connect(&slug, "API_KEY", "default", key).await;
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status}");
     let copy = setup.copy();
@@ -567,25 +484,18 @@ async fn copied_data_opens_only_with_its_key() {
         let refused = copy.clone().try_start().await.unwrap_err();
         assert_eq!(refused.code, Some(78), "{}", refused.output);
         assert!(refused.output.contains(said), "{}", refused.output);
-        assert_eq!(
-            key.exists(),
-            wrong.is_some(),
-            "no new key takes the place of one that is missing"
-        );
+        // No new key takes the place of one that is missing.
+        assert_eq!(key.exists(), wrong.is_some());
         assert_eq!(state(), before);
     }
     std::fs::rename(&away, &key).unwrap();
     std::fs::write(&key, own).unwrap();
     let tag = unique(8);
     let copied = copy.start().await;
-    let url = format!("https://api.example.com/echo/{tag}");
-    copied
-        .as_project()
-        .execute(&guest::tool(&slug), json!({ "url": url }))
-        .await
-        .data();
-    assert_eq!(
-        Host::application().seen(&tag)[0].header("authorization"),
-        format!("Bearer {SEALED_SECRET}")
-    );
+    let call = json!({ "url": format!("https://api.example.com/echo/{tag}") });
+    let ran = copied.as_project().execute(&guest::tool(&slug), call).await;
+    ran.data();
+    let seen = Host::application().seen(&tag).remove(0);
+    let expected = format!("Bearer {SEALED_SECRET}");
+    assert_eq!(seen.header("authorization"), expected);
 }

@@ -21,7 +21,8 @@ use serde_json::json;
 use crate::{
     callbacks::parameter,
     files,
-    given::{self, Oauth, open},
+    given::{self, Oauth, open, text},
+    link::{self, Browser},
 };
 
 const SHARED_SECRET: &str = harness::marked!("shared-");
@@ -48,10 +49,8 @@ impl Heard {
 async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<String>) {
     for last in ["revoke", "delete"] {
         let made = oauth.begin(project, "https://app.example/done").await;
-        let (id, url) = (
-            made["id"].as_str().unwrap(),
-            made["redirect_url"].as_str().unwrap(),
-        );
+        let path = format!("/connected_accounts/{}", text(&made["id"]));
+        let url = text(&made["redirect_url"]);
         secrets.push(parameter(url, "state"));
         let back = oauth.issuer.visit(url).await;
         heard.page("callback", &open(project, &back).await);
@@ -59,33 +58,20 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
         heard.note("call", &oauth.execute(project).await.text);
         oauth.issuer.expire();
         heard.note("call", &oauth.execute(project).await.text);
-        heard.note(
-            "account",
-            &project.get(&format!("/connected_accounts/{id}")).await.text,
-        );
-        heard.note("accounts", &project.get("/connected_accounts").await.text);
-        heard.note("configs", &project.get("/auth_configs").await.text);
-        heard.note(
-            "log",
-            &project.post("/logs/tool_execution", &json!({})).await.text,
-        );
-        let path = format!("/connected_accounts/{id}");
-        match last {
-            "revoke" => heard.note(
-                "revoke",
-                &project
-                    .post(&format!("{path}/revoke"), &json!({}))
-                    .await
-                    .text,
-            ),
-            _ => heard.note(
-                "delete",
-                &project
+        for list in [&*path, "/connected_accounts", "/auth_configs"] {
+            heard.note(list, &project.get(list).await.text);
+        }
+        let logs = project.post("/logs/tool_execution", &json!({})).await;
+        heard.note("log", &logs.text);
+        let ended = match last {
+            "revoke" => project.post(&format!("{path}/revoke"), &json!({})).await,
+            _ => {
+                project
                     .delete(&format!("{path}?revoke_on_delete=true"))
                     .await
-                    .text,
-            ),
-        }
+            }
+        };
+        heard.note(last, &ended.text);
     }
     // A failed refresh at a provider that reflects the request.
     oauth.connect(project).await;
@@ -103,28 +89,20 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
         Fault::Echoes,
     ] {
         let made = oauth.begin(project, "https://app.example/done").await;
-        let url = made["redirect_url"].as_str().unwrap();
+        let url = text(&made["redirect_url"]);
         secrets.push(parameter(url, "state"));
         oauth.issuer.fault(fault, 1);
-        heard.page(
-            "callback",
-            &open(project, &oauth.issuer.visit(url).await).await,
-        );
-        let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
+        let back = oauth.issuer.visit(url).await;
+        heard.page("callback", &open(project, &back).await);
+        let path = format!("/connected_accounts/{}", text(&made["id"]));
         heard.note("account", &project.get(&path).await.text);
     }
-    for seen in Host::application()
-        .seen(&oauth.tag)
-        .iter()
-        .filter(|seen| seen.path.ends_with("/token"))
-    {
-        let form = format!(
-            "https://form.example/?{}",
-            String::from_utf8_lossy(&seen.body)
-        );
-        secrets.extend(
-            Some(parameter(&form, "code_verifier")).filter(|verifier| !verifier.is_empty()),
-        );
+    for seen in Host::application().seen(&oauth.tag) {
+        let body = String::from_utf8_lossy(&seen.body);
+        let form = format!("https://form.example/?{body}");
+        if seen.path.ends_with("/token") && body.contains("code_verifier=") {
+            secrets.push(parameter(&form, "code_verifier"));
+        }
     }
     secrets.extend(oauth.issuer.secrets());
 }
@@ -139,114 +117,55 @@ async fn account_secrets_never_leave_the_server() {
     })
     .await;
     live(&project, &oauth, &heard, &mut secrets).await;
-    let registered = Oauth::of(&host, &project, json!({}), |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
-    registered
-        .issuer
-        .set(|settings| settings.client_secret = Some(0));
+    let registered = Oauth::registered(&host, &project, json!({})).await;
+    let issuer = &registered.issuer;
+    issuer.set(|settings| settings.client_secret = Some(0));
     live(&project, &registered, &heard, &mut secrets).await;
 
     // A key filled in on the link page.
     let slug = given::slug();
     given::publish_with_key(&host, &Guest::fetch(), &slug).await;
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": { "team_secret": SHARED_SECRET } });
-    let config = project
-        .post(
-            "/auth_configs",
-            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        )
-        .await;
-    let config = config.expect(201)["auth_config"]["id"].clone();
-    let link = project
-        .post(
-            "/connected_accounts/link",
-            &json!({ "auth_config_id": config, "user_id": "amy" }),
-        )
-        .await
-        .expect(201);
-    let (url, key) = (
-        link["redirect_url"].as_str().unwrap(),
-        format!("key+/={}%", harness::secret()),
-    );
-    let page = open(&project, url).await;
-    let cookie = page
-        .header("set-cookie")
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let text = page.text();
-    let token = text
-        .split_once("name=\"form-token\" value=\"")
-        .unwrap()
-        .1
-        .split_once('"')
-        .unwrap()
-        .0
-        .to_owned();
-    let form = reqwest::Url::parse_with_params(
-        "http://form.example",
-        [("form-token", &token), ("api_key", &key)],
-    )
-    .unwrap();
-    let headers = [
-        ("cookie", &*cookie),
-        ("content-type", "application/x-www-form-urlencoded"),
-    ];
-    heard.page(
-        "page",
-        &project
-            .exchange(Method::POST, url, &headers, form.query().unwrap().into())
-            .await,
-    );
-    heard.note("accounts", &project.get("/connected_accounts").await.text);
-    heard.note(
-        "config",
-        &project
-            .get(&format!("/auth_configs/{}", config.as_str().unwrap()))
-            .await
-            .text,
-    );
+    let shared = json!({ "shared_credentials": { "team_secret": SHARED_SECRET } });
+    let config = given::key_config(&project, &slug, &shared).await;
+    let link = json!({ "auth_config_id": config, "user_id": "amy" });
+    let link = project.post("/connected_accounts/link", &link).await;
+    let link = link.expect(201);
+    let url = text(&link["redirect_url"]);
+    let key = format!("key+/={}%", harness::secret());
+    let mut browser = Browser::new(&project);
+    let page = browser.open(url).await;
+    let token = link::form_token(&page);
+    let (_, cookie) = page.header("set-cookie").split_once('=').unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let fields = [("form-token", &*token), ("api_key", &key)];
+    heard.page("page", &browser.send(url, &fields).await);
+    for path in ["/connected_accounts", &format!("/auth_configs/{config}")] {
+        heard.note(path, &project.get(path).await.text);
+    }
     secrets.extend([
         key,
-        link["link_token"].as_str().unwrap().to_owned(),
+        text(&link["link_token"]).to_owned(),
         SHARED_SECRET.to_owned(),
-    ]);
-    secrets.extend([
         harness::issuer::CLIENT_SECRET.to_owned(),
-        cookie.split_once('=').unwrap().1.to_owned(),
+        cookie.to_owned(),
     ]);
 
     secrets.sort();
     secrets.dedup();
-    assert!(
-        secrets.len() > 40 && secrets.iter().all(|secret| secret.len() >= 10),
-        "{secrets:?}"
-    );
-    let hunt = Hunt::for_mark_and(
-        &secrets
-            .into_iter()
-            .map(String::into_bytes)
-            .collect::<Vec<_>>(),
-    );
+    let are_long = secrets.iter().all(|secret| secret.len() >= 10);
+    assert!(secrets.len() > 40 && are_long, "{secrets:?}");
+    let secrets: Vec<_> = secrets.into_iter().map(String::into_bytes).collect();
+    let hunt = Hunt::for_mark_and(&secrets);
     let absent = |found: Result<(), String>| found.unwrap_or_else(|found| panic!("{found}"));
     for answer in heard.0.lock().unwrap().iter() {
         absent(hunt.within("an answer", answer.as_bytes()));
     }
-    wait_until("the log is written", || async {
-        host.output().len() > 10_000
-    })
-    .await;
+    wait_until("the log is written", async || host.output().len() > 10_000).await;
     absent(hunt.within("the server's log", host.output().as_bytes()));
-    let rows = host::on_postgres().then(|| {
-        host.setup()
-            .database()
-            .rows()
-            .expect("the database answers")
-    });
-    absent(hunt.within("the database", &rows.unwrap_or_default()));
+    if host::on_postgres() {
+        let rows = host.setup().database().rows().unwrap();
+        absent(hunt.within("the database", &rows));
+    }
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status:?}");
     absent(hunt.within_folder(&setup.data(), &[]));
@@ -255,25 +174,22 @@ async fn account_secrets_never_leave_the_server() {
 /// Starts a server at its highest log level, with an account that has a key and one that has
 /// tokens.
 async fn furnished(setup: Setup) -> (Host, String) {
-    let host = setup
-        .with_application(&harness::fake_app::FAKE_APP_HOSTS, Host::application())
-        .with("log", "trace")
-        .start()
-        .await;
-    let (project, slug) = (host.as_project(), given::slug());
-    given::publish_with_key(&host, &Guest::fetch(), &slug).await;
-    let id = project.connect_with_key(&slug, "default").await;
-    let fetched = project
-        .execute(
-            &guest::tool(&slug),
-            json!({ "url": "https://api.example.com/leak/x" }),
-        )
-        .await;
-    fetched.data();
+    let hosts = harness::fake_app::FAKE_APP_HOSTS;
+    let setup = setup.with_application(&hosts, Host::application());
+    let host = setup.with("log", "trace").start().await;
+    let project = host.as_project();
+    let (slug, id) = given::fetcher(&host).await;
+    let leak = json!({ "url": "https://api.example.com/leak/x" });
+    project.execute(&guest::tool(&slug), leak).await.data();
     let oauth = Oauth::new(&host, &project).await;
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     (host, id)
+}
+
+/// Returns the keys that the first start of a server wrote.
+fn keys(host: &Host) -> [Vec<u8>; 2] {
+    [&host.org_key, &host.project_key].map(|key| key.clone().into_bytes())
 }
 
 /// The harness searches the rows wherever a server ends. This test searches the files of PostgreSQL
@@ -289,7 +205,7 @@ async fn postgres_files_and_dumps_hold_no_secret() {
         .url()
         .replacen("postgres@", &format!("guarded:{password}@"), 1);
     let (host, id) = furnished(Setup::embedded().on(database).with("store", url)).await;
-    let keys = [&host.org_key, &host.project_key].map(|key| key.clone().into_bytes());
+    let keys = keys(&host);
     let dump = host.setup().database().dump();
     let (_setup, status) = host.terminate().await;
     assert!(status.success());
@@ -306,27 +222,20 @@ async fn postgres_files_and_dumps_hold_no_secret() {
 #[tokio::test(flavor = "multi_thread")]
 async fn archive_and_its_content_are_encrypted() {
     let (host, id) = furnished(Setup::new()).await;
-    let (folder, identity) = (
-        tempfile::tempdir().unwrap(),
-        age::x25519::Identity::generate(),
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let identity = age::x25519::Identity::generate();
     let file = folder.path().join("all.age");
     let recipient = identity.to_public().to_string();
-    host.setup()
-        .command(&["export", file.to_str().unwrap(), "--recipient", &recipient])
-        .succeeded();
-    let keys = [&host.org_key, &host.project_key].map(|key| key.clone().into_bytes());
-    let (records, hunt) = (
-        Hunt::for_mark_and(&[id.into_bytes()]),
-        Hunt::for_mark_and(&keys),
-    );
+    let export = ["export", file.to_str().unwrap(), "--recipient", &recipient];
+    host.setup().command(&export).succeeded();
+    let records = Hunt::for_mark_and(&[id.into_bytes()]);
+    let hunt = Hunt::for_mark_and(&keys(&host));
     records.within_file(&file).unwrap();
     hunt.within_file(&file).unwrap();
     let locked = age::Decryptor::new(std::fs::File::open(&file).unwrap()).unwrap();
     let mut opened = Vec::new();
-    let mut content = locked
-        .decrypt(std::iter::once(&identity as &dyn age::Identity))
-        .unwrap();
+    let identities = std::iter::once(&identity as &dyn age::Identity);
+    let mut content = locked.decrypt(identities).unwrap();
     content.read_to_end(&mut opened).unwrap();
     records.within("the archive", &opened).unwrap_err();
     hunt.within("the archive", &opened).unwrap();
@@ -345,27 +254,17 @@ async fn settings_secrets_do_not_leak() {
     std::fs::write(&file, settings).unwrap();
     let (host, _) = furnished(setup).await;
     let process = std::path::PathBuf::from(format!("/proc/{}", host.pid()));
-    let hunt = Hunt::for_mark_and(&[
-        host.org_key.clone().into_bytes(),
-        host.project_key.clone().into_bytes(),
-    ]);
+    let hunt = Hunt::for_mark_and(&keys(&host));
     for place in ["cmdline", "environ"] {
         hunt.within_file(&process.join(place)).unwrap();
     }
     let limits = std::fs::read_to_string(process.join("limits")).unwrap();
-    let core = limits
-        .lines()
-        .find(|line| line.starts_with("Max core file size"))
-        .unwrap();
-    assert_eq!(
-        core.split_whitespace().filter(|word| *word == "0").count(),
-        2,
-        "{core}"
-    );
+    let mut limits = limits.lines();
+    let core = limits.find(|line| line.starts_with("Max core file size"));
+    let words = core.unwrap().split_whitespace();
+    assert_eq!(words.filter(|word| *word == "0").count(), 2, "{core:?}");
     for page in ["/docs", "/api/v3/openapi.json", "/health/ready"] {
-        host.as_project()
-            .exchange(Method::GET, &format!("{}{page}", host.url), &[], Vec::new())
-            .await;
+        open(&host.as_project(), &format!("{}{page}", host.url)).await;
     }
     host.setup().command(&["doctor"]);
     // The settings file is expected to hold the secrets. It is removed before the harness searches
@@ -389,42 +288,18 @@ async fn traps_and_broken_connections_leak_no_credential() {
     for (guest, kind) in [(Guest::fetch(), "tls"), (traps, "tool_trap")] {
         let slug = given::slug();
         given::publish_with_key(&host, &guest, &slug).await;
-        let config = json!({
-            "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
-            "proxy_config": { "proxy_url": tunnel.address, "proxy_auth_key": secret() },
-        });
-        let made = project
-            .post(
-                "/auth_configs",
-                &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-            )
-            .await;
-        let config = made.expect(201)["auth_config"]["id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": secret() });
+        let proxy = json!({ "proxy_config": proxy });
+        let config = given::key_config(&project, &slug, &proxy).await;
         let key = format!("sk\"+/={}%", secret());
         given::made_account(&project, &config, "default", &key).await;
-        let ran = project
-            .execute(
-                &guest::tool(&slug),
-                json!({ "url": "https://api.example.com/echo/x" }),
-            )
-            .await;
-        assert_eq!(
-            (ran["successful"].as_bool(), ran.failure()),
-            (Some(false), kind),
-            "{}",
-            ran.text
-        );
-        for place in ["", "/cassette"] {
-            project
-                .get(&format!(
-                    "/logs/tool_execution/{}{place}",
-                    ran["log_id"].as_str().unwrap()
-                ))
-                .await;
-        }
+        let call = json!({ "url": "https://api.example.com/echo/x" });
+        let ran = project.execute(&guest::tool(&slug), call).await;
+        assert_eq!(ran["successful"], false, "{}", ran.text);
+        assert_eq!(ran.failure(), kind, "{}", ran.text);
+        let log = format!("/logs/tool_execution/{}", text(&ran["log_id"]));
+        project.get(&log).await;
+        project.get(&format!("{log}/cassette")).await;
     }
     let (_setup, status) = host.terminate().await;
     assert!(status.success());
@@ -438,34 +313,25 @@ async fn file_link_signature_appears_only_in_link() {
     for setup in [own(), own().in_bucket(&bucket).with("s3.presigned", "true")] {
         let host = setup.start().await;
         let (project, slug) = (host.as_project(), files::copier(&host).await);
-        let asked = files::ask(&project, &slug, b"text", json!({}))
-            .await
-            .expect(200);
+        let asked = files::ask(&project, &slug, b"text", json!({})).await;
+        let asked = asked.expect(200);
         let url = files::url(&asked);
-        let signature = ["signature", "X-Amz-Signature"]
-            .map(|name| parameter(url, name))
-            .concat();
+        let signature = ["signature", "X-Amz-Signature"].map(|name| parameter(url, name));
+        let signature = signature.concat();
         assert!(signature.len() >= 32, "{url}");
-        let headers: Vec<_> = asked["headers"].as_object().into_iter().flatten().collect();
+        let headers = asked["headers"].as_object().into_iter().flatten();
         let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+            .map(|(name, value)| (&**name, text(value)))
             .collect();
-        let put = project
-            .exchange(Method::PUT, url, &headers, b"text".to_vec())
-            .await;
+        let content = b"text".to_vec();
+        let put = project.exchange(Method::PUT, url, &headers, content).await;
         assert_eq!(put.status, 200, "{put:?}");
         project.get("/files/list").await.expect(200);
-        let (folder, hunt) = (
-            host.setup().clone(),
-            Hunt::for_mark_and(&[signature.into_bytes()]),
-        );
-        wait_until("the log is written", || async {
-            host.output().len() > 10_000
-        })
-        .await;
-        hunt.within("the server's log", host.output().as_bytes())
-            .unwrap();
+        let folder = host.setup().clone();
+        let hunt = Hunt::for_mark_and(&[signature.into_bytes()]);
+        wait_until("the log is written", async || host.output().len() > 10_000).await;
+        let log = host.output();
+        hunt.within("the server's log", log.as_bytes()).unwrap();
         host.terminate().await;
         hunt.within_folder(&folder.data(), &[]).unwrap();
     }
@@ -476,10 +342,7 @@ async fn file_link_signature_appears_only_in_link() {
 #[should_panic(expected = "holds a secret as base64, made at")]
 async fn leftover_secret_fails_the_test() {
     let host = Setup::embedded().start().await;
-    std::fs::write(
-        host.data().join("left"),
-        BASE64.encode(format!("x{}", secret())),
-    )
-    .unwrap();
+    let left = BASE64.encode(format!("x{}", secret()));
+    std::fs::write(host.data().join("left"), left).unwrap();
     host.kill();
 }

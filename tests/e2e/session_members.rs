@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     description::{CLIENT_OPERATIONS, Operation},
     given,
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, amys_session, create},
 };
 
 /// Name that is not similar to any other.
@@ -69,12 +69,8 @@ fn objects(schema: &Value, sample: &mut Value, pointer: &str, found: &mut Vec<St
     let members = sample.as_object_mut().unwrap();
     members.retain(|name, _| properties[name]["x-unimplemented"].is_null());
     for (name, member) in members {
-        objects(
-            &properties[name],
-            member,
-            &format!("{pointer}/{name}"),
-            found,
-        );
+        let pointer = format!("{pointer}/{name}");
+        objects(&properties[name], member, &pointer, found);
     }
     found.push(pointer.to_owned());
 }
@@ -118,8 +114,7 @@ async fn unknown_member_is_refused_at_any_depth() {
 
 #[tokio::test]
 async fn unknown_member_is_refused_with_nearest_name() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let path = format!("{SESSION_PATH}/{session}");
     let kit = given::keyed().await;
     let cases = json!([
@@ -151,10 +146,8 @@ async fn unknown_member_is_refused_with_nearest_name() {
     let call = json!({ "tool_slug": "X", "request_state": "s", "input_responses": {
         "approval": { "action": "accept", "content": { "decison": "approve" } },
     } });
-    let refused = project
-        .post(&format!("{path}/execute"), &call)
-        .await
-        .expect(400);
+    let refused = project.post(&format!("{path}/execute"), &call).await;
+    let refused = refused.expect(400);
     let nearest = "`input_responses.approval.content.decison` is not allowed; the nearest known name is `input_responses.approval.content.decision`";
     assert!(is_in_problems(&refused, nearest), "{refused:#?}");
     let read = project.get(&path).await.expect(200);
@@ -236,10 +229,8 @@ async fn warning_setting_accepts_unknown_members() {
     assert_eq!(warnings, expected);
     created.expect(201);
     let output = host.output();
-    assert!(
-        output.contains("`search.theme_colour` is ignored"),
-        "{output}"
-    );
+    let logged = "`search.theme_colour` is ignored";
+    assert!(output.contains(logged), "{output}");
 }
 
 #[tokio::test]
@@ -295,10 +286,8 @@ async fn harmless_members_are_accepted() {
     assert_eq!(changed["experimental"]["restrict_egress_to_service"], true);
     let queries = json!({ "queries": [{ "use_case": "read" }], "model": "m", "search_strategy": "auto",
         "experimental": { "custom_tools": [] } });
-    project
-        .post(&format!("{path}/search"), &queries)
-        .await
-        .expect(200);
+    let found = project.post(&format!("{path}/search"), &queries).await;
+    found.expect(200);
 }
 
 #[tokio::test]
@@ -323,10 +312,8 @@ async fn partial_change_keeps_the_rest_of_blocks() {
     let changed = project.patch(&path, &change).await.expect(200);
     let config = &changed["config"];
     let workbench = &config["workbench"];
-    assert_eq!(
-        (&workbench["enable"], &workbench["tool_execution_enabled"]),
-        (&json!(false), &json!(false))
-    );
+    assert_eq!(workbench["enable"], false);
+    assert_eq!(workbench["tool_execution_enabled"], false);
     assert_eq!(workbench["auto_offload_threshold"].to_string(), "9000");
     let connections = json!({ "enabled": false, "callback_url": "https://app.example.com/done",
         "enable_wait_for_connections": true, "enable_connection_removal": true });
@@ -344,19 +331,14 @@ async fn partial_change_keeps_the_rest_of_blocks() {
     assert_eq!(config["manage_connections"]["callback_url"], Value::Null);
     assert_eq!(config["manage_connections"]["enabled"], false);
     let most = &config["multi_account"]["max_accounts_per_toolkit"];
-    assert_eq!(
-        (most, &config["search"]["enable"]),
-        (&Value::Null, &json!(true))
-    );
+    assert_eq!(most, &Value::Null);
+    assert_eq!(config["search"]["enable"], true);
 }
 
 #[tokio::test]
 async fn change_without_effect_makes_no_version() {
-    let project = Host::shared().await.new_project().await;
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let (project, session) = amys_session().await;
+    let path = format!("{SESSION_PATH}/{session}");
     let created = project.get(&path).await.expect(200);
     for change in [
         json!({ "tags": [] }),
@@ -384,10 +366,8 @@ async fn contradicting_proxy_switches_are_refused() {
         }
     };
     assert_refused(project.post(SESSION_PATH, &contradiction).await);
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION_PATH}/{session}");
     let [off, on] = ["proxy_execute", "workbench"].map(|part| json!({ part: contradiction[part] }));
     let both = json!({ "proxy_execute": off["proxy_execute"], "workbench": on["workbench"] });
     assert_refused(project.patch(&path, &both).await);
@@ -412,37 +392,26 @@ async fn null_permissions_are_removed() {
     let session = json!({ "user_id": "amy", "experimental": permissions });
     let path = format!("{SESSION_PATH}/{}", create(&project, session).await);
     let call = json!({ "tool_slug": format!("{}_SEND", toolkit.to_uppercase()), "arguments": {} });
-    for (change, outcome) in [
-        (json!({ "experimental": {} }), "input_required"),
-        (
-            json!({ "experimental": { "permissions": null } }),
-            "completed",
-        ),
+    for (experimental, outcome) in [
+        (json!({}), "input_required"),
+        (json!({ "permissions": null }), "completed"),
     ] {
+        let change = json!({ "experimental": experimental });
         project.patch(&path, &change).await.expect(200);
-        let called = project
-            .post(&format!("{path}/execute"), &call)
-            .await
-            .expect(200);
-        assert_eq!(called["result_type"], outcome, "{change}");
+        let called = project.post(&format!("{path}/execute"), &call).await;
+        assert_eq!(called.expect(200)["result_type"], outcome, "{change}");
     }
 }
 
 #[tokio::test]
 async fn stale_or_empty_change_stores_nothing() {
-    let project = Host::shared().await.new_project().await;
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let (project, session) = amys_session().await;
+    let path = format!("{SESSION_PATH}/{session}");
     let change =
         |version: u32| json!({ "search": { "enable": false }, "expected_config_version": version });
     for stale in [change(2), json!({ "expected_config_version": 99 })] {
-        let refused = project.patch(&path, &stale).await.expect(409);
-        assert_eq!(
-            refused["error"]["slug"],
-            "ToolRouterV2_ConfigVersionChanged"
-        );
+        let refused = project.patch(&path, &stale).await;
+        refused.expect_error(409, "ToolRouterV2_ConfigVersionChanged");
     }
     for empty in [
         json!({}),
@@ -455,20 +424,14 @@ async fn stale_or_empty_change_stores_nothing() {
     }
     let changed = project.patch(&path, &change(1)).await.expect(200);
     assert_eq!(changed["config_version"], 2);
-    let history = project
-        .get(&format!("{path}/config_history"))
-        .await
-        .expect(200);
-    assert_eq!(history["total_items"], 2);
+    let history = project.get(&format!("{path}/config_history")).await;
+    assert_eq!(history.expect(200)["total_items"], 2);
 }
 
 #[tokio::test]
 async fn concurrent_changes_show_what_they_stored() {
-    let project = Host::shared().await.new_project().await;
-    let path = format!(
-        "{SESSION_PATH}/{}",
-        create(&project, json!({ "user_id": "amy" })).await
-    );
+    let (project, session) = amys_session().await;
+    let path = format!("{SESSION_PATH}/{session}");
     let change = async |number: u32| {
         let change = json!({ "workbench": { "auto_offload_threshold": number } });
         let changed = project.patch(&path, &change).await.expect(200);

@@ -21,13 +21,9 @@ async fn made(project: &Client, experimental: Value) -> Answer {
 
 /// Connects a shared account of Amy with these lists and returns its id.
 async fn shared(project: &Client, lists: Value) -> String {
-    let made = made(
-        project,
-        json!({ "account_type": "SHARED", "acl_config_for_shared": lists }),
-    )
-    .await
-    .expect(201);
-    made["id"].as_str().unwrap().to_owned()
+    let sharing = json!({ "account_type": "SHARED", "acl_config_for_shared": lists });
+    let made = made(project, sharing).await.expect(201);
+    given::text(&made["id"]).to_owned()
 }
 
 async fn read(project: &Client, id: &str) -> Value {
@@ -35,12 +31,14 @@ async fn read(project: &Client, id: &str) -> Value {
 }
 
 async fn share(project: &Client, id: &str, experimental: Value) -> Answer {
-    project
-        .patch(
-            &format!("/connected_accounts/{id}"),
-            &json!({ "experimental": experimental }),
-        )
-        .await
+    let path = format!("/connected_accounts/{id}");
+    let change = json!({ "experimental": experimental });
+    project.patch(&path, &change).await
+}
+
+/// Changes the lists of a shared account.
+async fn change_lists(project: &Client, id: &str, lists: Value) -> Answer {
+    share(project, id, json!({ "acl_config_for_shared": lists })).await
 }
 
 /// Executes a tool for a user, with an account if one is named.
@@ -49,6 +47,12 @@ async fn execute(project: &Client, user: &str, account: Option<&str>) -> Answer 
     let url = format!("https://api.example.com/echo/{}", unique(8));
     let body = json!({ "arguments": { "url": url }, "user_id": user, "connected_account_id": account, "version": "latest" });
     project.post(&format!("/tools/execute/{tool}"), &body).await
+}
+
+/// Asserts that a user may send a proxy request with an account. Without a user, its owner is meant.
+async fn assert_proxied(project: &Client, user: Option<&str>, account: &str) {
+    let sent = proxy(project, user, account).await.expect(200);
+    assert_eq!(sent["status"], 200, "{user:?}");
 }
 
 async fn proxy(project: &Client, user: Option<&str>, account: &str) -> Answer {
@@ -83,33 +87,23 @@ async fn shared_account_serves_only_admitted_users() {
             &["bob"],
         ),
     ] {
-        let id = shared(&project, lists.clone()).await;
+        let id = shared(&project, lists).await;
         for user in admitted {
             execute(&project, user, Some(&id)).await.data();
-            assert_eq!(
-                proxy(&project, Some(user), &id).await.expect(200)["status"],
-                200,
-                "{user} {lists}"
-            );
+            assert_proxied(&project, Some(user), &id).await;
         }
         for user in refused {
             for refused in [
                 execute(&project, user, Some(&id)).await,
                 proxy(&project, Some(user), &id).await,
             ] {
+                let slug = "ActionExecute_ConnectedAccountNotShared";
+                let refused = refused.expect_error(403, slug);
                 refused.assert_envelope();
-                assert_eq!(
-                    (refused.status, &refused["error"]["slug"]),
-                    (403, &"ActionExecute_ConnectedAccountNotShared".into())
-                );
                 assert!(!refused.text.contains(SHARED_KEY), "{}", refused.text);
             }
         }
-        assert_eq!(
-            proxy(&project, None, &id).await.expect(200)["status"],
-            200,
-            "without a user the account's own is meant"
-        );
+        assert_proxied(&project, None, &id).await;
     }
     let mine = made(&project, Value::Null).await.expect(201);
     let mine = mine["id"].as_str().unwrap();
@@ -117,15 +111,9 @@ async fn shared_account_serves_only_admitted_users() {
         execute(&project, "bob", Some(mine)).await,
         proxy(&project, Some("bob"), mine).await,
     ] {
-        assert_eq!(
-            refused.expect(400)["error"]["slug"],
-            "ActionExecute_ConnectedAccountEntityIdMismatch"
-        );
+        refused.expect_error(400, "ActionExecute_ConnectedAccountEntityIdMismatch");
     }
-    assert_eq!(
-        proxy(&project, Some("amy"), mine).await.expect(200)["status"],
-        200
-    );
+    assert_proxied(&project, Some("amy"), mine).await;
 }
 
 #[tokio::test]
@@ -134,23 +122,14 @@ async fn shared_account_must_be_named() {
     let id = shared(&project, json!({ "allow_all_users": true })).await;
     for user in ["amy", "bob"] {
         let refused = execute(&project, user, None).await.expect(404);
-        assert!(
-            refused["error"]["suggested_fix"]
-                .as_str()
-                .unwrap()
-                .contains("connected_account_id"),
-            "{refused:?}"
-        );
+        given::assert_contains(&refused["error"]["suggested_fix"], "connected_account_id");
     }
     let private = made(&project, Value::Null).await.expect(201);
     shared(&project, json!({})).await;
     let ran = execute(&project, "amy", None).await.expect(200);
     let log = project.log(&ran["log_id"]).await;
-    assert!(
-        log.text.contains(private["id"].as_str().unwrap()) && !log.text.contains(&id),
-        "{}",
-        log.text
-    );
+    assert!(log.text.contains(given::text(&private["id"])), "{log:?}");
+    assert!(!log.text.contains(&id), "{log:?}");
 }
 
 #[tokio::test]
@@ -176,14 +155,11 @@ async fn sharing_settings_can_be_patched_and_reset() {
     let project = Host::shared().await.new_project().await;
     let private = json!({ "account_type": "PRIVATE" });
     for experimental in [Value::Null, json!({}), private.clone()] {
-        assert_eq!(
-            made(&project, experimental).await.expect(201)["experimental"],
-            private
-        );
+        let made = made(&project, experimental).await.expect(201);
+        assert_eq!(made["experimental"], private);
     }
-    let made = made(&project, json!({ "account_type": "SHARED" }))
-        .await
-        .expect(201);
+    let shared = json!({ "account_type": "SHARED" });
+    let made = made(&project, shared.clone()).await.expect(201);
     let nobody =
         json!({ "allow_all_users": false, "allowed_user_ids": [], "not_allowed_user_ids": [] });
     assert_eq!(
@@ -206,88 +182,51 @@ async fn sharing_settings_can_be_patched_and_reset() {
             json!([true, [], []]),
         ),
     ] {
-        let changed = share(&project, id, json!({ "acl_config_for_shared": change }))
-            .await
-            .expect(200);
-        assert_eq!(
-            (&changed["success"], &changed["id"], &changed["status"]),
-            (&true.into(), &id.into(), &"ACTIVE".into())
-        );
+        let changed = change_lists(&project, id, change).await.expect(200);
+        assert_eq!(changed["success"], true);
+        assert_eq!(changed["id"], id);
+        assert_eq!(changed["status"], "ACTIVE");
         let read = read(&project, id).await;
         let lists = &read["acl_config_for_shared"];
-        assert_eq!(
-            json!([
-                lists["allow_all_users"],
-                lists["allowed_user_ids"],
-                lists["not_allowed_user_ids"]
-            ]),
-            shown
-        );
+        let names = [
+            "allow_all_users",
+            "allowed_user_ids",
+            "not_allowed_user_ids",
+        ];
+        assert_eq!(json!(names.map(|name| &lists[name])), shown);
     }
     execute(&project, "bob", Some(id)).await.data();
     share(&project, id, private.clone()).await.expect(200);
     assert_eq!(read(&project, id).await, private);
     execute(&project, "bob", Some(id)).await.expect(400);
-    share(&project, id, json!({ "account_type": "SHARED" }))
-        .await
-        .expect(200);
-    assert_eq!(
-        read(&project, id).await["acl_config_for_shared"],
-        nobody,
-        "the lists went with the sharing"
-    );
-    project
-        .patch(
-            &format!("/connected_accounts/{id}"),
-            &json!({ "alias": "ours" }),
-        )
-        .await
-        .expect(200);
-    assert_eq!(
-        read(&project, id).await["account_type"],
-        "SHARED",
-        "what is not named stays"
-    );
+    share(&project, id, shared).await.expect(200);
+    let again = read(&project, id).await;
+    assert_eq!(again["acl_config_for_shared"], nobody, "the lists are gone");
+    let path = format!("/connected_accounts/{id}");
+    let alias = json!({ "alias": "ours" });
+    project.patch(&path, &alias).await.expect(200);
+    assert_eq!(read(&project, id).await, again, "what is not named stays");
 }
 
 #[tokio::test]
 async fn invalid_sharing_lists_are_refused() {
     let project = Host::shared().await.new_project().await;
     let only = "acl_config_for_shared is only valid on SHARED";
-    let refused = made(
-        &project,
-        json!({ "acl_config_for_shared": { "allow_all_users": true } }),
-    )
-    .await
-    .expect(400);
-    assert!(
-        refused["error"]["message"].as_str().unwrap().contains(only),
-        "{refused:?}"
-    );
+    let lists = json!({ "acl_config_for_shared": { "allow_all_users": true } });
+    let refused = made(&project, lists).await.expect(400);
+    given::assert_contains(&refused["error"]["message"], only);
     let config = given::auth_config(&project).await;
     let link = json!({ "auth_config_id": config, "user_id": "amy", "experimental": { "acl_config_for_shared": {} } });
-    let refused = project
-        .post("/connected_accounts/link", &link)
-        .await
-        .expect(400);
-    assert!(
-        refused["error"]["message"].as_str().unwrap().contains(only),
-        "{refused:?}"
-    );
+    let refused = project.post("/connected_accounts/link", &link).await;
+    given::assert_contains(&refused.expect(400)["error"]["message"], only);
     let private = made(&project, Value::Null).await.expect(201);
     let private = private["id"].as_str().unwrap();
-    share(
-        &project,
-        private,
-        json!({ "acl_config_for_shared": { "allowed_user_ids": ["bob"] } }),
-    )
-    .await
-    .expect(400);
-    assert_eq!(
-        read(&project, private).await,
-        json!({ "account_type": "PRIVATE" })
-    );
-    let id = shared(&project, json!({ "allowed_user_ids": ["bob"] })).await;
+    let bob = json!({ "allowed_user_ids": ["bob"] });
+    let refused = change_lists(&project, private, bob.clone()).await;
+    refused.expect(400);
+    let unchanged = read(&project, private).await;
+    assert_eq!(unchanged, json!({ "account_type": "PRIVATE" }));
+    let id = shared(&project, bob).await;
     let many: Vec<_> = (0..1_001).map(|number| format!("user-{number}")).collect();
     for lists in [
         json!({ "allowed_user_ids": many }),
@@ -297,25 +236,15 @@ async fn invalid_sharing_lists_are_refused() {
         json!({ "allowed_user_ids": "bob" }),
         json!({ "allow_all_users": "yes" }),
     ] {
-        let refused = share(&project, &id, json!({ "acl_config_for_shared": lists }))
-            .await
-            .expect(400);
-        refused.assert_envelope();
+        let refused = change_lists(&project, &id, lists).await;
+        refused.expect(400).assert_envelope();
     }
-    share(&project, &id, json!({ "account_type": "PUBLIC" }))
-        .await
-        .expect(400);
-    assert_eq!(
-        read(&project, &id).await["acl_config_for_shared"]["allowed_user_ids"],
-        json!(["bob"])
-    );
-    share(
-        &project,
-        &id,
-        json!({ "acl_config_for_shared": { "allowed_user_ids": many[..1_000] } }),
-    )
-    .await
-    .expect(200);
+    let public = json!({ "account_type": "PUBLIC" });
+    share(&project, &id, public).await.expect(400);
+    let unchanged = read(&project, &id).await["acl_config_for_shared"].clone();
+    assert_eq!(unchanged["allowed_user_ids"], json!(["bob"]));
+    let most = json!({ "allowed_user_ids": many[..1_000] });
+    change_lists(&project, &id, most).await.expect(200);
     execute(&project, "user-999", Some(&id)).await.data();
 }
 
@@ -325,39 +254,24 @@ async fn account_lists_default_to_private() {
     let private = made(&project, Value::Null).await.expect(201)["id"].clone();
     let shared = Value::from(shared(&project, json!({})).await);
     let listed = async |query: &str| {
-        let page = project
-            .get(&format!("/connected_accounts{query}"))
-            .await
-            .expect(200);
-        let items: Vec<_> = page["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| item["id"].clone())
-            .collect();
-        assert_eq!(page["total_items"], items.len());
-        items
+        let page = project.get(&format!("/connected_accounts{query}")).await;
+        let page = page.expect(200);
+        let items = page["items"].as_array().unwrap().iter();
+        let ids: Vec<_> = items.map(|item| item["id"].clone()).collect();
+        assert_eq!(page["total_items"], ids.len());
+        json!(ids)
     };
-    for query in ["", "?account_type=PRIVATE"] {
-        assert_eq!(
-            listed(query).await,
-            std::slice::from_ref(&private),
-            "{query}"
-        );
+    for (query, expected) in [
+        ("", json!([private])),
+        ("?account_type=PRIVATE", json!([private])),
+        ("?account_type=SHARED", json!([shared])),
+        ("?account_type=SHARED&user_ids=bob", json!([])),
+        ("?account_type=ALL", json!([shared, private])),
+    ] {
+        assert_eq!(listed(query).await, expected, "{query}");
     }
-    assert_eq!(
-        listed("?account_type=SHARED").await,
-        std::slice::from_ref(&shared)
-    );
-    assert_eq!(
-        listed("?account_type=SHARED&user_ids=bob").await,
-        [] as [Value; 0]
-    );
-    assert_eq!(listed("?account_type=ALL").await, [shared, private]);
-    project
-        .get("/connected_accounts?account_type=OTHERS")
-        .await
-        .expect(400);
+    let unknown = "/connected_accounts?account_type=OTHERS";
+    project.get(unknown).await.expect(400);
 }
 
 #[tokio::test]
@@ -367,10 +281,8 @@ async fn linked_account_takes_sharing_from_its_link() {
     let oauth = given::Oauth::new(host, &project).await;
     let sharing = json!({ "account_type": "SHARED", "acl_config_for_shared": { "allowed_user_ids": ["bob"] } });
     let body = json!({ "auth_config_id": oauth.config, "user_id": "amy", "experimental": sharing });
-    let made = project
-        .post("/connected_accounts/link", &body)
-        .await
-        .expect(201);
+    let made = project.post("/connected_accounts/link", &body).await;
+    let made = made.expect(201);
     let shown = json!({ "allow_all_users": false, "allowed_user_ids": ["bob"], "not_allowed_user_ids": [] });
     assert_eq!(
         made["experimental"],
@@ -380,17 +292,13 @@ async fn linked_account_takes_sharing_from_its_link() {
     let early = json!({ "user_id": "bob", "connected_account_id": id, "version": "latest", "arguments": { "url": oauth.me() } });
     let path = format!("/tools/execute/{}", guest::tool(&oauth.slug));
     project.post(&path, &early).await.expect(422);
-    let (mut browser, url) = (
-        Browser::new(&project),
-        made["redirect_url"].as_str().unwrap(),
-    );
+    let mut browser = Browser::new(&project);
+    let url = given::text(&made["redirect_url"]);
     let page = browser.open(url).await;
-    let away = browser
-        .send(url, &[("form-token", &link::form_token(&page))])
-        .await;
-    let landed = browser
-        .open(&oauth.issuer.visit(away.header("location")).await)
-        .await;
+    let token = link::form_token(&page);
+    let away = browser.send(url, &[("form-token", &token)]).await;
+    let back = oauth.issuer.visit(away.header("location")).await;
+    let landed = browser.open(&back).await;
     assert_eq!(landed.status, 302, "{landed:?}");
     assert_eq!(read(&project, id).await["acl_config_for_shared"], shown);
     project.post(&path, &early).await.data();
@@ -411,14 +319,8 @@ async fn account_values_override_shared_config_values() {
     });
     given::publish_with_scheme(host, &slug, scheme).await;
     let common = json!({ "team": "a-team", "team_key": harness::marked!("team-") });
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": common });
-    let made = project
-        .post(
-            "/auth_configs",
-            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        )
-        .await;
-    let config = made.expect(201)["auth_config"]["id"].clone();
+    let common = json!({ "shared_credentials": common });
+    let config = given::key_config(&project, &slug, &common).await;
     for (own, sent) in [
         (
             json!({ "own_key": harness::marked!("k-") }),
@@ -432,21 +334,14 @@ async fn account_values_override_shared_config_values() {
         let state = json!({ "authScheme": "API_KEY", "val": own });
         let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": "default", "state": state } });
         project.post("/connected_accounts", &body).await.expect(201);
-        let url = format!("https://api.example.com/echo/{tag}");
-        project
-            .execute(&guest::tool(&slug), json!({ "url": url }))
-            .await
-            .data();
+        let call = json!({ "url": format!("https://api.example.com/echo/{tag}") });
+        project.execute(&guest::tool(&slug), call).await.data();
         let seen = Host::application().seen(&tag).pop().unwrap();
-        assert_eq!(
-            (seen.header("x-team"), seen.header("authorization")),
-            (sent, harness::marked!("k-"))
-        );
+        assert_eq!(seen.header("x-team"), sent);
+        assert_eq!(seen.header("authorization"), harness::marked!("k-"));
     }
     let lacking = json!({ "auth_config": { "id": config }, "connection": { "state": { "authScheme": "API_KEY", "val": {} } } });
-    let refused = project
-        .post("/connected_accounts", &lacking)
-        .await
-        .expect(400);
-    assert_eq!(refused.problems().len(), 1, "{refused:?}");
+    let refused = project.post("/connected_accounts", &lacking).await;
+    let problems = refused.expect(400).problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
 }

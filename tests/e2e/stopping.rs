@@ -12,7 +12,7 @@ use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, un
 use reqwest::Method;
 use serde_json::json;
 
-use crate::given::{self, Oauth};
+use crate::given::{self, Oauth, text};
 
 /// Executes a tool and creates auth configs until the server accepts no more requests. Returns the
 /// ids of the logs and of the configs.
@@ -24,36 +24,26 @@ async fn work(
 ) -> [Vec<String>; 2] {
     let (mut logs, mut configs) = (Vec::new(), Vec::new());
     let execute = format!("/tools/execute/{}", guest::tool(slug));
+    let call = json!({ "arguments": {}, "version": "latest" });
     loop {
         let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "name": unique(8), "credentials": {} });
+        let config = json!({ "toolkit": { "slug": slug }, "auth_config": config });
         let (path, body) = match done.load(Ordering::Relaxed) % 2 {
-            0 => (
-                execute.as_str(),
-                json!({ "arguments": {}, "version": "latest" }),
-            ),
-            _ => (
-                "/auth_configs",
-                json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-            ),
+            0 => (execute.as_str(), call.clone()),
+            _ => ("/auth_configs", config),
         };
-        match client
-            .try_send(Method::POST, path, Body::Json(body), &[])
-            .await
-        {
+        let sent = client.try_send(Method::POST, path, Body::Json(body), &[]);
+        match sent.await {
             Ok(answer) if path == execute => {
-                logs.push(answer.expect(200)["log_id"].as_str().unwrap().to_owned())
+                logs.push(text(&answer.expect(200)["log_id"]).to_owned());
             }
-            Ok(answer) => configs.push(
-                answer.expect(201)["auth_config"]["id"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned(),
-            ),
+            Ok(answer) => {
+                let made = answer.expect(201);
+                configs.push(text(&made["auth_config"]["id"]).to_owned());
+            }
             Err(cause) => {
-                assert!(
-                    stopping.load(Ordering::Relaxed),
-                    "it stopped unasked: {cause}"
-                );
+                let is_asked = stopping.load(Ordering::Relaxed);
+                assert!(is_asked, "it stopped unasked: {cause}");
                 return [logs, configs];
             }
         }
@@ -83,16 +73,11 @@ async fn graceful_stop_answers_all_accepted_requests() {
     let client = host.with_key(&key);
     for [logs, configs] in answered {
         for log in logs {
-            client
-                .get(&format!("/logs/tool_execution/{log}"))
-                .await
-                .expect(200);
+            client.log(&json!(log)).await;
         }
         for config in configs {
-            client
-                .get(&format!("/auth_configs/{config}"))
-                .await
-                .expect(200);
+            let path = format!("/auth_configs/{config}");
+            client.get(&path).await.expect(200);
         }
     }
 }
@@ -105,18 +90,14 @@ async fn asking(
     behaviour: &str,
 ) -> (Host, impl Future<Output = Answered> + use<>) {
     let setup = Setup::new().with_application(&["api.example.com"], application);
-    let host = setup
-        .with("limits.drain_s", drain.to_string())
-        .start()
-        .await;
+    let setup = setup.with("limits.drain_s", drain.to_string());
+    let host = setup.start().await;
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
-    let (client, path) = (
-        host.as_project(),
-        format!("/tools/execute/{}", guest::tool(&slug)),
-    );
+    let client = host.as_project();
+    let path = format!("/tools/execute/{}", guest::tool(&slug));
     let arguments = json!({ "url": format!("https://api.example.com/{behaviour}") });
     let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
     (host, async move {
@@ -136,12 +117,8 @@ async fn stopping_server_answers_a_slow_call() {
     assert!(status.success(), "{status}");
     let answer = answer.expect("what was begun is answered").expect(200);
     assert_eq!(answer["successful"], true, "{answer:#?}");
-    let log = answer["log_id"].as_str().unwrap().to_owned();
     let host = setup.start().await;
-    host.with_key(&key)
-        .get(&format!("/logs/tool_execution/{log}"))
-        .await
-        .expect(200);
+    host.with_key(&key).log(&answer["log_id"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,10 +127,8 @@ async fn endless_call_does_not_prevent_stopping() {
     let tag = unique(8);
     let (host, call) = asking(&application, 1, &format!("hang/{tag}")).await;
     // The time is shorter than a guest's request timeout.
-    let stopped = tokio::time::timeout(
-        Duration::from_secs(20),
-        terminated_amid(host, &application, &tag),
-    );
+    let stopped = terminated_amid(host, &application, &tag);
+    let stopped = tokio::time::timeout(Duration::from_secs(20), stopped);
     let (answer, stopped) = tokio::join!(call, stopped);
     let (setup, status) = stopped.expect("it stops when the time for what still runs is over");
     assert!(status.success(), "{status}");
@@ -174,11 +149,9 @@ async fn with_short_wait() -> Host {
 /// nothing else.
 async fn stop_during_request(host: Host, oauth: &Oauth) -> Setup {
     host.signal("TERM");
-    wait_until("only the request to the provider is left", || async {
-        host.output()
-            .contains("waiting until token refreshes and client registrations have ended")
-    })
-    .await;
+    let said = "waiting until token refreshes and client registrations have ended";
+    let is_waiting = async || host.output().contains(said);
+    wait_until("only the request to the provider is left", is_waiting).await;
     oauth.issuer.hold(false);
     let (setup, status) = host.end().await;
     assert!(status.success(), "{status}");
@@ -191,10 +164,7 @@ async fn stopping_server_stores_a_registered_client() {
     let project = host.as_project();
     // The next server has another address. A client is registered for one redirect URI.
     let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
-    let oauth = Oauth::of(&host, &project, credentials, |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
+    let oauth = Oauth::registered(&host, &project, credentials).await;
     oauth.issuer.hold(true);
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     project.post("/connected_accounts", &body).await.expect(503);
@@ -203,9 +173,8 @@ async fn stopping_server_stores_a_registered_client() {
     })
     .await;
     let host = stop_during_request(host, &oauth).await.start().await;
-    oauth
-        .begin(&host.as_project(), "https://app.example/done")
-        .await;
+    let project = host.as_project();
+    oauth.begin(&project, "https://app.example/done").await;
     assert_eq!(oauth.issuer.granted("registration"), 1);
 }
 
@@ -228,21 +197,13 @@ async fn stopping_server_stores_a_refreshed_token() {
     let host = setup.start().await;
     let project = host.as_project();
     oauth.execute(&project).await.data();
-    assert_eq!(
-        (
-            given::status(&project, &id).await.as_str(),
-            oauth.issuer.granted("refresh_token")
-        ),
-        ("ACTIVE", 2),
-        "the provider accepts each refresh token once"
-    );
+    // The provider accepts each refresh token once.
+    assert_eq!(given::status(&project, &id).await, "ACTIVE");
+    assert_eq!(oauth.issuer.granted("refresh_token"), 2);
 }
 
 /// Asks the server to stop once its tool has sent its request.
 async fn terminated_amid(host: Host, application: &FakeApp, tag: &str) -> (Setup, ExitStatus) {
-    wait_until("the tool runs", || async {
-        !application.seen(tag).is_empty()
-    })
-    .await;
+    wait_until("the tool runs", async || !application.seen(tag).is_empty()).await;
     host.terminate().await
 }

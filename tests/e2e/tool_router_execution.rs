@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, create, keyed},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, keyed},
 };
 
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
@@ -37,9 +37,8 @@ pub(crate) async fn execute(project: &Client, session: &str, body: Value) -> Ans
 
 /// Returns the id of the account that an execution used.
 async fn account_of(project: &Client, executed: &Answer) -> Value {
-    let log = executed["log_id"].as_str().unwrap();
-    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
-    log.expect(200)["metadata"]["connected_account_id"].clone()
+    let log = project.log(&executed["log_id"]).await;
+    log["metadata"]["connected_account_id"].clone()
 }
 
 #[tokio::test]
@@ -57,23 +56,19 @@ async fn session_uses_accounts_of_its_user() {
     assert_eq!(missing["error"]["slug"], "ToolRouterV2_NoActiveConnection");
     let older = project.connect_with_key(&toolkit, "amy").await;
     let newer = project.connect_with_key(&toolkit, "amy").await;
-    let ran = execute(&project, &session, call(None)).await.expect(200);
-    assert_eq!(account_of(&project, &ran).await, json!(newer));
-    let ran = execute(&project, &session, call(Some(&older)))
-        .await
-        .expect(200);
-    assert_eq!(account_of(&project, &ran).await, json!(older));
     let alias = json!({ "alias": "work" });
     let path = format!("/connected_accounts/{older}");
     project.patch(&path, &alias).await.expect(200);
-    let ran = execute(&project, &session, call(Some("work")))
-        .await
-        .expect(200);
-    assert_eq!(account_of(&project, &ran).await, json!(older));
-    let unknown = execute(&project, &session, call(Some("home")))
-        .await
-        .expect(400);
-    assert_eq!(unknown["error"]["code"], 4300);
+    for (named, used) in [
+        (None, &newer),
+        (Some(&*older), &older),
+        (Some("work"), &older),
+    ] {
+        let ran = execute(&project, &session, call(named)).await.expect(200);
+        assert_eq!(account_of(&project, &ran).await, *used, "{named:?}");
+    }
+    let unknown = execute(&project, &session, call(Some("home"))).await;
+    assert_eq!(unknown.expect(400)["error"]["code"], 4300);
 
     let config = project.get(&path).await.expect(200)["auth_config"]["id"].clone();
     for part in [
@@ -85,10 +80,8 @@ async fn session_uses_accounts_of_its_user() {
         let session = create(&project, body).await;
         let ran = execute(&project, &session, call(None)).await.expect(200);
         assert_eq!(account_of(&project, &ran).await, json!(older));
-        let refused = execute(&project, &session, call(Some(&newer)))
-            .await
-            .expect(400);
-        assert_eq!(refused["error"]["code"], 4300);
+        let refused = execute(&project, &session, call(Some(&newer))).await;
+        assert_eq!(refused.expect(400)["error"]["code"], 4300);
     }
     for several in [
         json!({ "enable": true, "require_explicit_selection": true }),
@@ -97,9 +90,8 @@ async fn session_uses_accounts_of_its_user() {
         let several = json!({ "user_id": "amy", "multi_account": several });
         let session = create(&project, several).await;
         execute(&project, &session, call(None)).await.expect(400);
-        execute(&project, &session, call(Some(&newer)))
-            .await
-            .expect(200);
+        let ran = execute(&project, &session, call(Some(&newer))).await;
+        ran.expect(200);
     }
 }
 
@@ -109,9 +101,8 @@ async fn auth_configs_kept_from_sessions_are_not_used() {
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
     let account = project.connect_with_key(&toolkit, "amy").await;
-    let account = project.get(&format!("/connected_accounts/{account}")).await;
-    let config = account.expect(200)["auth_config"]["id"].clone();
-    let config = config.as_str().unwrap();
+    let account = project.account(&account).await;
+    let config = given::text(&account["auth_config"]["id"]);
     let change = json!({ "type": "custom", "is_enabled_for_tool_router": false });
     let path = format!("/auth_configs/{config}");
     project.patch(&path, &change).await.expect(200);
@@ -136,8 +127,8 @@ async fn naming_an_account_respects_its_auth_config() {
     let path = format!("/connected_accounts/{account}");
     let alias = json!({ "alias": "work" });
     project.patch(&path, &alias).await.expect(200);
-    let config = project.get(&path).await.expect(200)["auth_config"]["id"].clone();
-    let config = format!("/auth_configs/{}", config.as_str().unwrap());
+    let read = project.account(&account).await;
+    let config = format!("/auth_configs/{}", given::text(&read["auth_config"]["id"]));
     let free = create(&project, json!({ "user_id": "amy" })).await;
     let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
     let pinned = create(&project, pinned).await;
@@ -172,29 +163,18 @@ async fn logs_are_found_by_session() {
     let several = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
     let several = execute(&project, &session, several).await.expect(200);
     let filter = json!({ "field": "session_id", "operator": "==", "value": session });
-    let found = json!({ "filters": [filter] });
-    let found = project
-        .post("/logs/tool_execution", &found)
-        .await
-        .expect(200);
-    let mut tools: Vec<_> = found["logs"].as_array().unwrap().iter().collect();
-    tools.sort_by_key(|log| log["metadata"]["tool_slug"].to_string());
-    let slugs: Vec<_> = tools
-        .iter()
-        .map(|log| log["metadata"]["tool_slug"].clone())
-        .collect();
-    assert_eq!(
-        slugs,
-        [
-            json!("SERVICE_MULTI_EXECUTE_TOOL"),
-            json!(tool),
-            json!(tool)
-        ]
-    );
+    let filters = json!({ "filters": [filter] });
+    let found = project.post("/logs/tool_execution", &filters).await;
+    let found = found.expect(200);
+    let logs = found["logs"].as_array().unwrap().iter();
+    let slugs = logs.map(|log| given::text(&log["metadata"]["tool_slug"]));
+    let mut slugs: Vec<_> = slugs.collect();
+    slugs.sort_unstable();
+    let mut expected = ["SERVICE_MULTI_EXECUTE_TOOL", &tool, &tool];
+    expected.sort_unstable();
+    assert_eq!(slugs, expected);
     for executed in [&ran, &several] {
-        let log = executed["log_id"].as_str().unwrap();
-        let log = project.get(&format!("/logs/tool_execution/{log}")).await;
-        let log = log.expect(200);
+        let log = project.log(&executed["log_id"]).await;
         assert_eq!(log["context"]["session_id"], *session);
         assert_eq!(log["metadata"]["user_id"], "amy");
     }
@@ -217,21 +197,15 @@ async fn switched_off_meta_tools_are_refused() {
         "SERVICE_REMOTE_WORKBENCH",
         "service_remote_bash_tool",
     ] {
-        let off = project
-            .post(&meta, &json!({ "slug": slug, "arguments": {} }))
-            .await;
-        assert_eq!(
-            off.expect(403)["error"]["slug"],
-            "ToolRouterV2_MetaToolDisabled",
-            "{slug}"
-        );
+        let off = json!({ "slug": slug, "arguments": {} });
+        let off = project.post(&meta, &off).await;
+        off.expect_error(403, "ToolRouterV2_MetaToolDisabled");
         let off = execute(&project, &session, json!({ "tool_slug": slug })).await;
         assert_eq!(off.expect(403)["error"]["code"], 4312, "{slug}");
     }
-    let unknown = project
-        .post(&meta, &json!({ "slug": "SERVICE_NONESUCH" }))
-        .await;
-    assert_eq!(unknown.expect(404)["error"]["slug"], "Tool_ToolNotFound");
+    let unknown = json!({ "slug": "SERVICE_NONESUCH" });
+    let unknown = project.post(&meta, &unknown).await;
+    unknown.expect_error(404, "Tool_ToolNotFound");
     let similar = json!({ "tool_slug": "SERVICE_SERCH_TOOLS" });
     let similar = execute(&project, &session, similar).await.expect(404);
     let question = "did you mean the meta tool `SERVICE_SEARCH_TOOLS`?";
@@ -263,10 +237,8 @@ async fn multi_execute_keeps_order_and_partial_failures() {
     calls.insert(2, nested);
     let done = project.post(&meta, &several(calls)).await.expect(200);
     let data = &done["data"];
-    assert_eq!(
-        (&data["total_count"], &data["success_count"]),
-        (&json!(50), &json!(48))
-    );
+    assert_eq!(data["total_count"], 50);
+    assert_eq!(data["success_count"], 48);
     assert_eq!(data["session"]["id"], "plan");
     assert_eq!(done["error"], Value::Null);
     for (position, result) in data["results"].as_array().unwrap().iter().enumerate() {
@@ -285,9 +257,8 @@ async fn multi_execute_keeps_order_and_partial_failures() {
     let data = &done["data"]["results"][0]["response"]["data"];
     assert!(data["result_file"]["s3url"].is_string(), "{data}");
     for number in [0, 51] {
-        let refused = project
-            .post(&meta, &several((0..number).map(call).collect()))
-            .await;
+        let calls = several((0..number).map(call).collect());
+        let refused = project.post(&meta, &calls).await;
         assert_eq!(refused.expect(400)["error"]["code"], 1820);
     }
 }
@@ -300,47 +271,27 @@ async fn proxy_requests_stay_in_the_scope() {
     let config = given::auth_config(&project).await;
     let amys = given::account(&config, "amy", &harness::secret());
     project.post("/connected_accounts", &amys).await.expect(201);
-    let send = |session: String| {
-        let project = project.clone();
-        let body = json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET" });
-        async move {
-            let path = format!("{SESSION_PATH}/{session}/proxy_execute");
-            project.post(&path, &body).await
-        }
-    };
-    for (config, status) in [
-        (json!({ "user_id": "amy" }), 200),
-        (
-            json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } }),
-            200,
-        ),
-        (
-            json!({ "user_id": "amy", "workbench": { "enable_proxy_execution": false } }),
-            200,
-        ),
-        (json!({ "user_id": "bob" }), 400),
-        (
-            json!({ "user_id": "amy", "toolkits": { "disable": [toolkit] } }),
-            403,
-        ),
-        (
-            json!({ "user_id": "amy", "tools": { toolkit: { "disable": [] } } }),
-            403,
-        ),
-        (json!({ "user_id": "amy", "tags": ["readOnlyHint"] }), 403),
-        (
-            json!({ "user_id": "amy", "proxy_execute": { "enable": false } }),
-            403,
-        ),
-    ] {
-        let session = create(&project, config.clone()).await;
-        let answer = send(session).await;
-        assert_eq!(answer.status, status, "{config}: {answer:#?}");
-        if status == 200 {
-            assert_eq!(
-                (&answer["status"], &answer["result_type"]),
-                (&json!(200), &json!("completed"))
-            );
+    let request = json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET" });
+    let cases = json!([
+        [200, {}],
+        [200, { "toolkits": { "enable": [toolkit] } }],
+        [200, { "workbench": { "enable_proxy_execution": false } }],
+        [400, { "user_id": "bob" }],
+        [403, { "toolkits": { "disable": [toolkit] } }],
+        [403, { "tools": { toolkit: { "disable": [] } } }],
+        [403, { "tags": ["readOnlyHint"] }],
+        [403, { "proxy_execute": { "enable": false } }],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let (status, config) = (&case[0], &case[1]);
+        let session = given::merged(json!({ "user_id": "amy" }), config);
+        let session = create(&project, session).await;
+        let path = format!("{SESSION_PATH}/{session}/proxy_execute");
+        let answer = project.post(&path, &request).await;
+        assert_eq!(*status, answer.status, "{config}: {answer:#?}");
+        if answer.status == 200 {
+            assert_eq!(answer["status"], 200);
+            assert_eq!(answer["result_type"], "completed");
         }
     }
 }
@@ -358,52 +309,44 @@ async fn session_with_proxy_offers_it_as_tool() {
         "query": { "page": 2 },
     });
     let call = json!({ "tool_slug": "SERVICE_PROXY_EXECUTE", "arguments": arguments });
-    for (config, is_offered) in [
-        (json!({ "user_id": "amy" }), false),
-        (
-            json!({ "user_id": "amy", "proxy_execute": { "enable": true } }),
-            true,
-        ),
-    ] {
-        let session = create(&project, config).await;
+    let tools = async |session: &str| {
         let path = format!("{SESSION_PATH}/{session}/tools");
-        let listed = project.get(&path).await.expect(200).text;
-        assert_eq!(listed.contains("SERVICE_PROXY_EXECUTE"), is_offered);
-        let ran = execute(&project, &session, call.clone()).await;
-        if !is_offered {
-            ran.expect(403);
-            continue;
-        }
-        let ran = ran.expect(200);
-        assert_eq!(ran["result_type"], "completed", "{ran:#?}");
-        assert_eq!(ran["data"]["status"], 200, "{ran:#?}");
-        let tag = unique(8);
-        let endpoint = FakeApp::said(&tag, &json!({}), b"{}");
-        let text = format!(
-            r#"{{"tool_slug":"SERVICE_PROXY_EXECUTE","arguments":{{"toolkit_slug":"{toolkit}","endpoint":"{endpoint}","method":"POST","body":{{"n":1E400}}}}}}"#
-        );
-        let execute_path = format!("{SESSION_PATH}/{session}/execute");
-        let request = Body::Raw("application/json", text.into());
-        let ran = project
-            .send(Method::POST, &execute_path, request, &[])
-            .await;
-        ran.expect(200);
-        assert_eq!(Host::application().seen(&tag)[0].body, br#"{"n":1E400}"#);
-        let mut wrong = call.clone();
-        wrong["arguments"] = json!({ "toolkit_slug": 1, "method": "POST" });
-        let refused = execute(&project, &session, wrong).await.expect(400);
-        let problems = json!([
-            "toolkit_slug: expected a string, got a number",
-            "endpoint: is required",
-        ]);
-        assert_eq!(refused["error"]["errors"], problems);
-    }
+        project.get(&path).await.expect(200).text
+    };
+    let without = create(&project, json!({ "user_id": "amy" })).await;
+    assert!(!tools(&without).await.contains("SERVICE_PROXY_EXECUTE"));
+    let refused = execute(&project, &without, call.clone()).await;
+    refused.expect(403);
+
+    let config = json!({ "user_id": "amy", "proxy_execute": { "enable": true } });
+    let session = create(&project, config).await;
+    assert!(tools(&session).await.contains("SERVICE_PROXY_EXECUTE"));
+    let ran = execute(&project, &session, call.clone()).await.expect(200);
+    assert_eq!(ran["result_type"], "completed", "{ran:#?}");
+    assert_eq!(ran["data"]["status"], 200, "{ran:#?}");
+    let tag = unique(8);
+    let endpoint = FakeApp::said(&tag, &json!({}), b"{}");
+    let text = format!(
+        r#"{{"tool_slug":"SERVICE_PROXY_EXECUTE","arguments":{{"toolkit_slug":"{toolkit}","endpoint":"{endpoint}","method":"POST","body":{{"n":1E400}}}}}}"#
+    );
+    let path = format!("{SESSION_PATH}/{session}/execute");
+    let request = Body::Raw("application/json", text.into());
+    let ran = project.send(Method::POST, &path, request, &[]).await;
+    ran.expect(200);
+    assert_eq!(Host::application().seen(&tag)[0].body, br#"{"n":1E400}"#);
+    let mut wrong = call;
+    wrong["arguments"] = json!({ "toolkit_slug": 1, "method": "POST" });
+    let refused = execute(&project, &session, wrong).await.expect(400);
+    let problems = json!([
+        "toolkit_slug: expected a string, got a number",
+        "endpoint: is required",
+    ]);
+    assert_eq!(refused["error"]["errors"], problems);
 }
 
 #[tokio::test]
 async fn feedback_is_answered_and_not_listed() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let call = json!({ "tool_slug": "SERVICE_SUBMIT_FEEDBACK", "arguments": { "text": "good" } });
     let answered = execute(&project, &session, call).await.expect(200);
     assert_eq!(answered["result_type"], "completed", "{answered:?}");

@@ -43,11 +43,10 @@ impl By {
 impl Scene {
     async fn new(project: &Client, config: &Value) -> Self {
         let created = project.post(SESSION_PATH, config).await.expect(201);
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             project: project.clone(),
-            session: text(&created["session_id"]),
-            mcp: text(&created["mcp"]["url"]),
+            session: given::text(&created["session_id"]).to_owned(),
+            mcp: given::text(&created["mcp"]["url"]).to_owned(),
         }
     }
 
@@ -73,10 +72,8 @@ impl Scene {
                 let calls = json!([{ "tool_slug": tool, "arguments": arguments }]);
                 let calls = json!({ "tools": calls, "sync_response_to_workbench": false });
                 let call = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": calls });
-                let ran = execute(&self.project, &self.session, call)
-                    .await
-                    .expect(200);
-                ran["data"]["results"][0]["response"]["data"].clone()
+                let ran = execute(&self.project, &self.session, call).await;
+                ran.expect(200)["data"]["results"][0]["response"]["data"].clone()
             }
             By::Mcp => {
                 let call = json!({ "name": tool, "arguments": arguments });
@@ -99,9 +96,8 @@ impl Scene {
         let unlimited = create(&self.project, json!({ "user_id": "amy" })).await;
         execute(&self.project, &unlimited, store).await.expect(200);
         let call = json!({ "tool_slug": slug, "arguments": {} });
-        let ran = execute(&self.project, &self.session, call)
-            .await
-            .expect(200);
+        let ran = execute(&self.project, &self.session, call).await;
+        let ran = ran.expect(200);
         let runs = ran["data"]["output"] == *arguments;
         if runs {
             stored.expect(200);
@@ -119,16 +115,11 @@ impl Scene {
         let path = format!("{SESSION_PATH}/{}/tools", self.session);
         let by_rest = self.project.get(&path).await.expect(200);
         let by_mcp = self.mcp("tools/list", json!({})).await;
-        let names = |list: &Value, name: &str| {
+        [(&by_rest["items"], "slug"), (&by_mcp["tools"], "name")].map(|(list, name)| {
             let names = list.as_array().unwrap().iter();
-            names
-                .map(|tool| tool[name].as_str().unwrap().to_owned())
-                .collect()
-        };
-        [
-            names(&by_rest["items"], "slug"),
-            names(&by_mcp["tools"], "name"),
-        ]
+            let names = names.map(|tool| given::text(&tool[name]).to_owned());
+            names.collect()
+        })
     }
 }
 
@@ -215,10 +206,8 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
     manifest["slug"] = json!(given::slug());
     manifest["tools"][0]["slug"] = json!(list);
     let component = guest::with_manifest(Guest::echo().component(), &manifest);
-    let shadow = host
-        .as_org()
-        .put(&guest::address(&manifest), component)
-        .await;
+    let address = guest::address(&manifest);
+    let shadow = host.as_org().put(&address, component).await;
     assert_eq!(shadow.expect(400)["error"]["code"], 2503);
 
     let config = json!({
@@ -239,10 +228,8 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
     }
     // Guidance and plans are the server's own texts.
     let guidance = found.to_string();
-    assert!(
-        !guidance.contains("SYSTEM") && !guidance.contains(&send),
-        "{guidance}"
-    );
+    assert!(!guidance.contains("SYSTEM"), "{guidance}");
+    assert!(!guidance.contains(&send), "{guidance}");
 
     // The result of the hostile tool repeats the command.
     let call = json!({ "tool_slug": tool, "arguments": { "word": text } });

@@ -14,6 +14,14 @@ pub(crate) async fn create(project: &Client, config: Value) -> String {
     created["session_id"].as_str().unwrap().to_owned()
 }
 
+/// Creates a session of `amy` in a new project of the shared server. Returns the project and the
+/// session.
+pub(crate) async fn amys_session() -> (Client, String) {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    (project, session)
+}
+
 /// Runs a meta tool in a session.
 pub(crate) async fn execute_meta(
     project: &Client,
@@ -36,10 +44,8 @@ pub(crate) async fn keyed(host: &Host) -> String {
 
 fn error(answer: &Answer) -> (u64, &str) {
     let error = &answer["error"];
-    (
-        error["code"].as_u64().unwrap(),
-        error["slug"].as_str().unwrap(),
-    )
+    let code = error["code"].as_u64().unwrap();
+    (code, given::text(&error["slug"]))
 }
 
 #[tokio::test]
@@ -69,15 +75,11 @@ async fn session_echoes_its_configuration() {
     assert_eq!(config["toolkits"], json!({ "enabled": [toolkit] }));
     let tags = json!({ "enabled": ["readOnlyHint"], "disabled": ["destructiveHint"] });
     assert_eq!(config["tools"][&toolkit], json!({ "tags": tags }));
-    assert_eq!(
-        config["tags"],
-        json!({ "enabled": ["readOnlyHint"], "disabled": [] })
-    );
+    let tags = json!({ "enabled": ["readOnlyHint"], "disabled": [] });
+    assert_eq!(config["tags"], tags);
     assert_eq!(config["connected_accounts"], json!({ &toolkit: account }));
-    assert_eq!(
-        config["all_connected_accounts"],
-        json!({ &toolkit: [account] })
-    );
+    let all = json!({ &toolkit: [account] });
+    assert_eq!(config["all_connected_accounts"], all);
     assert_eq!(config["manage_connections"]["enabled"], true);
     assert_eq!(config["workbench"]["proxy_execution_enabled"], false);
     let tools = json!([
@@ -94,10 +96,7 @@ async fn session_echoes_its_configuration() {
     assert!(!prompt.contains("SERVICE_SEARCH_TOOLS"), "{prompt}");
     let newer = project.clone().with_newer_prefix();
     let newer = newer.get(&format!("{SESSION_PATH}/{id}")).await.expect(200);
-    assert_eq!(
-        newer["config"]["connected_accounts"],
-        json!({ &toolkit: [account] })
-    );
+    assert_eq!(newer["config"]["connected_accounts"], all);
     assert_eq!(newer["config"]["all_connected_accounts"], Value::Null);
 }
 
@@ -110,11 +109,10 @@ async fn all_problems_of_a_configuration_are_named() {
         "user_id": " ", "toolkits": { "enable": [], "disable": [] }, "auth_configs": { &kit: "x" },
         "connected_accounts": { &kit: ["ca_AAAAAAAAAAAA", "y"] },
     });
+    let not_an_id = "the text is not the id of";
     let ids = [
-        format!("auth_configs.{kit}: the text is not the id of an auth config: `ac_` and"),
-        format!(
-            "connected_accounts.{kit}[1]: the text is not the id of a connected account: `ca_`"
-        ),
+        format!("auth_configs.{kit}: {not_an_id} an auth config: `ac_` and"),
+        format!("connected_accounts.{kit}[1]: {not_an_id} a connected account: `ca_`"),
     ];
     let echo = given::shared_echo().await;
     let foreign =
@@ -177,8 +175,7 @@ async fn message_lists_unknown_slugs_with_similar_ones() {
     let body = json!({ "user_id": "amy", "toolkits": slugs });
     let refused = project.post(SESSION_PATH, &body).await.expect(400);
     let listed = format!("{misspelled} (did you mean `{kit}`?), zzzzzzzzzzzzzzzz");
-    let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains(&listed), "{message}");
+    given::assert_contains(&refused["error"]["message"], &listed);
     assert_eq!(refused.problems().len(), 2);
 }
 
@@ -220,9 +217,7 @@ async fn unusable_configurations_are_refused() {
         [4300, "ToolRouterV2_BadRequest", { "tags": { "require_approval": ["important"] } }],
     ]);
     for case in cases.as_array().unwrap() {
-        let mut body = json!({ "user_id": "amy" });
-        let members = case[2].as_object().unwrap().clone();
-        body.as_object_mut().unwrap().extend(members);
+        let body = given::merged(json!({ "user_id": "amy" }), &case[2]);
         let refused = project.post(SESSION_PATH, &body).await.expect(400);
         let (code, slug) = error(&refused);
         assert_eq!(json!([code, slug, case[2]]), *case, "{refused:#?}");
@@ -249,20 +244,14 @@ async fn patch_replaces_parts_and_raises_the_version() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let toolkit = keyed(host).await;
-    let id = create(
-        &project,
-        json!({ "user_id": "amy", "tags": ["readOnlyHint"] }),
-    )
-    .await;
-    let path = format!("{SESSION_PATH}/{id}");
+    let session = json!({ "user_id": "amy", "tags": ["readOnlyHint"] });
+    let path = format!("{SESSION_PATH}/{}", create(&project, session).await);
     let change = json!({ "toolkits": { "disable": [toolkit] }, "workbench": { "enable": false } });
     let second = project.patch(&path, &change).await.expect(200);
     assert_eq!(second["config_version"], 2);
     assert_eq!(second["config"]["tags"]["enabled"], json!(["readOnlyHint"]));
-    assert_eq!(
-        second["config"]["toolkits"],
-        json!({ "disabled": [toolkit] })
-    );
+    let disabled = json!({ "disabled": [toolkit] });
+    assert_eq!(second["config"]["toolkits"], disabled);
     let restored =
         json!({ "toolkits": null, "tags": { "disable": ["destructiveHint"] }, "workbench": null });
     let third = project.patch(&path, &restored).await.expect(200);
@@ -275,23 +264,18 @@ async fn patch_replaces_parts_and_raises_the_version() {
     let history = format!("{path}/config_history");
     let first_page = project.get(&format!("{history}?limit=2")).await.expect(200);
     assert_eq!(first_page["total_items"], 3);
-    let versions = |page: &Answer| -> Vec<_> {
+    let versions = |page: &Answer| -> Value {
         let items = page["items"].as_array().unwrap().iter();
-        let shown = items.map(|item| (item["version"].clone(), item["is_current"].clone()));
+        let shown = items.map(|item| json!([item["version"], item["is_current"]]));
         shown.collect()
     };
-    assert_eq!(
-        versions(&first_page),
-        [(json!(3), json!(true)), (json!(2), json!(false))]
-    );
+    assert_eq!(versions(&first_page), json!([[3, true], [2, false]]));
     let fourth = json!({ "search": { "enable": true } });
     project.patch(&path, &fourth).await.expect(200);
     let cursor = first_page["next_cursor"].as_str().unwrap();
-    let last_page = project
-        .get(&format!("{history}?cursor={cursor}"))
-        .await
-        .expect(200);
-    assert_eq!(versions(&last_page), [(json!(1), json!(false))]);
+    let last_page = format!("{history}?cursor={cursor}");
+    let last_page = project.get(&last_page).await.expect(200);
+    assert_eq!(versions(&last_page), json!([[1, false]]));
     let first = &last_page["items"][0]["config"];
     assert_eq!(first["tags"]["enabled"], json!(["readOnlyHint"]));
 }
@@ -356,8 +340,7 @@ async fn dropped_tool_prevents_no_other_change() {
 
 #[tokio::test]
 async fn history_keeps_a_hundred_versions() {
-    let project = Host::shared().await.new_project().await;
-    let id = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, id) = amys_session().await;
     let path = format!("{SESSION_PATH}/{id}");
     for number in 0..101 {
         let change = json!({ "search": { "enable": number % 2 == 1 } });
@@ -367,17 +350,13 @@ async fn history_keeps_a_hundred_versions() {
     let history = project.get(&history).await.expect(200);
     let items = history["items"].as_array().unwrap();
     assert_eq!(items.len(), 100);
-    assert_eq!(
-        (&items[0]["version"], &items[99]["version"]),
-        (&json!(102), &json!(3))
-    );
+    assert_eq!(items[0]["version"], 102);
+    assert_eq!(items[99]["version"], 3);
 }
 
 #[tokio::test]
 async fn deleted_session_is_gone() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let id = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, id) = amys_session().await;
     let path = format!("{SESSION_PATH}/{id}");
     let removed = project.delete(&path).await.expect(200);
     assert_eq!(removed.json, json!({ "session_id": id, "deleted": true }));
@@ -413,9 +392,8 @@ async fn unused_sessions_are_erased_with_their_records() {
     }
     let (setup, _) = host.terminate().await;
     let count = |setup: &Setup, table: &str| {
-        setup
-            .database()
-            .say(&format!("select count(*) from {table}"))
+        let count = format!("select count(*) from {table}");
+        setup.database().say(&count)
     };
     // The use of a session is noted once a day.
     for (session, days) in sessions.iter().zip([KEEP_DAYS + 2, KEEP_DAYS]) {
@@ -429,10 +407,8 @@ async fn unused_sessions_are_erased_with_their_records() {
     let forget = "update leases set body = (body::jsonb - 'erases_since' || '{\"ran\": 0}')::json where id = 'unused_sessions'";
     setup.database().say(forget);
     let host = setup.start().await;
-    wait_until("the job has run", async || {
-        count(host.setup(), ran) == ["1"]
-    })
-    .await;
+    let has_run = async || count(host.setup(), ran) == ["1"];
+    wait_until("the job has run", has_run).await;
     assert_eq!(count(host.setup(), "tool_router_sessions"), ["2"]);
     let (setup, _) = host.terminate().await;
     setup.database().say(
@@ -446,9 +422,7 @@ async fn unused_sessions_are_erased_with_their_records() {
         "session_files",
     ];
     wait_until("the older one is erased", async || {
-        tables
-            .iter()
-            .all(|table| count(host.setup(), table) == ["1"])
+        tables.map(|table| count(host.setup(), table)) == [["1"]; 3]
     })
     .await;
     let path = |session: &str| format!("{SESSION_PATH}/{session}");
@@ -462,9 +436,9 @@ async fn unused_sessions_are_erased_with_their_records() {
 
 #[tokio::test]
 async fn attach_repeats_tools_of_the_client() {
-    let project = Host::shared().await.new_project().await;
-    let id = create(&project, json!({ "user_id": "amy" })).await;
-    let attach = format!("{SESSION_PATH}/{id}/attach");
+    let (project, id) = amys_session().await;
+    let session = format!("{SESSION_PATH}/{id}");
+    let attach = format!("{session}/attach");
     let tool = |slug: &str| json!({ "slug": slug, "name": "Grep", "description": "Searches files.", "input_schema": { "type": "object" } });
     let mut preloaded = tool("grep-files");
     preloaded["preload"] = json!(true);
@@ -475,21 +449,14 @@ async fn attach_repeats_tools_of_the_client() {
     let custom = &attached["experimental"];
     assert_eq!(custom["custom_tools"][0]["slug"], "LOCAL_GREP-FILES");
     assert_eq!(custom["custom_tools"][0]["original_slug"], "grep-files");
-    assert_eq!(
-        custom["custom_toolkits"][0]["tools"][0]["slug"],
-        "LOCAL_LOCAL_READ"
-    );
+    let read = &custom["custom_toolkits"][0]["tools"][0];
+    assert_eq!(read["slug"], "LOCAL_LOCAL_READ");
     let tools = attached["tool_router_tools"].as_array().unwrap();
     assert!(tools.contains(&json!("LOCAL_GREP-FILES")), "{tools:?}");
-    let read = project
-        .get(&format!("{SESSION_PATH}/{id}"))
-        .await
-        .expect(200);
+    let read = project.get(&session).await.expect(200);
     assert_eq!(read["experimental"]["custom_tools"], Value::Null);
     let run = json!({ "tool_slug": "LOCAL_GREP-FILES", "arguments": {} });
-    let refused = project
-        .post(&format!("{SESSION_PATH}/{id}/execute"), &run)
-        .await;
+    let refused = project.post(&format!("{session}/execute"), &run).await;
     assert_eq!(error(&refused.expect(400)).0, 4300);
     for tools in [
         vec![tool("a b")],
@@ -515,33 +482,23 @@ async fn tools_list_meta_and_preloaded_tools() {
     });
     let id = create(&project, config).await;
     let tools = format!("{SESSION_PATH}/{id}/tools");
-    let listed = project
-        .get(&format!("{tools}?limit=9999"))
-        .await
-        .expect(200);
+    let listed = project.get(&format!("{tools}?limit=9999")).await;
+    let listed = listed.expect(200);
     let items = listed["items"].as_array().unwrap();
-    let slugs: Vec<_> = items
-        .iter()
-        .map(|item| item["slug"].as_str().unwrap())
-        .collect();
+    let slugs = items.iter().map(|item| given::text(&item["slug"]));
+    let slugs: Vec<_> = slugs.collect();
     assert_eq!(slugs[0], "SERVICE_SEARCH_TOOLS");
     assert_eq!(slugs[slugs.len() - 1], tool);
     assert_eq!(slugs.iter().filter(|slug| **slug == tool).count(), 1);
-    assert!(
-        !slugs.contains(&other),
-        "the session does not permit it: {slugs:?}"
-    );
+    assert!(!slugs.contains(&other), "it is not permitted: {slugs:?}");
     assert_eq!(items[0]["toolkit"]["slug"], "SERVICE");
     assert_eq!(items[0]["input_parameters"]["type"], "object");
     assert_eq!(listed["total_items"], items.len());
     let page = project.get(&format!("{tools}?limit=1")).await.expect(200);
     assert_eq!(page["items"].as_array().unwrap().len(), 1);
     let cursor = page["next_cursor"].as_str().unwrap();
-    let page = project
-        .get(&format!("{tools}?cursor={cursor}"))
-        .await
-        .expect(200);
-    assert_eq!(page["items"][0]["slug"], slugs[1]);
+    let page = project.get(&format!("{tools}?cursor={cursor}")).await;
+    assert_eq!(page.expect(200)["items"][0]["slug"], slugs[1]);
     let all = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] }, "preload": { "tools": "all" } });
     let created = project.post(SESSION_PATH, &all).await.expect(201);
     let tools = created["tool_router_tools"].as_array().unwrap();
@@ -557,46 +514,32 @@ async fn toolkits_show_the_accounts_in_use() {
     let session = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit, other] } });
     let id = create(&project, session).await;
     let path = format!("{SESSION_PATH}/{id}/toolkits");
-    let list = |query: String| {
-        let (project, path) = (project.clone(), path.clone());
-        async move {
-            let listed = project.get(&format!("{path}?{query}")).await.expect(200);
-            let items = listed["items"].as_array().unwrap().iter();
-            let shown = items.map(|item| {
-                let slug = item["slug"].as_str().unwrap().to_owned();
-                (
-                    slug,
-                    item["enabled"].clone(),
-                    item["connected_account"]["id"].clone(),
-                )
-            });
-            let mut shown: Vec<_> = shown.collect();
-            shown.sort_by(|one, next| one.0.cmp(&next.0));
-            shown
-        }
+    // By slug, whether each is enabled, and its account.
+    let list = async |query: &str| -> Value {
+        let listed = project.get(&format!("{path}?{query}")).await.expect(200);
+        let items = listed["items"].as_array().unwrap().iter();
+        let shown = items.map(|item| {
+            let account = &item["connected_account"]["id"];
+            let slug = given::text(&item["slug"]).to_owned();
+            (slug, json!([item["enabled"], account]))
+        });
+        shown.collect()
     };
+    let connected = "is_connected=true";
     project.connect_with_key(&toolkit, "bob").await;
-    assert_eq!(list("is_connected=true".to_owned()).await, []);
+    assert_eq!(list(connected).await, json!({}));
     let older = project.connect_with_key(&toolkit, "amy").await;
     let newer = project.connect_with_key(&toolkit, "amy").await;
-    let connected = [(toolkit.clone(), json!(true), json!(newer))];
-    assert_eq!(list("is_connected=true".to_owned()).await, connected);
-    let mut both = vec![
-        (toolkit.clone(), json!(true), json!(newer)),
-        (other.clone(), json!(true), Value::Null),
-    ];
-    both.sort_by(|one, next| one.0.cmp(&next.0));
-    assert_eq!(list(String::new()).await, both);
+    assert_eq!(list(connected).await, json!({ &toolkit: [true, newer] }));
+    let both = json!({ &toolkit: [true, newer], &other: [true, null] });
+    assert_eq!(list("").await, both);
     let foreign = keyed(host).await;
-    let named = [(foreign.clone(), json!(false), Value::Null)];
-    assert_eq!(list(format!("toolkits={foreign}")).await, named);
+    let named = list(&format!("toolkits={foreign}")).await;
+    assert_eq!(named, json!({ &foreign: [false, null] }));
     let pinned = json!({ "connected_accounts": { &toolkit: [older] } });
-    project
-        .patch(&format!("{SESSION_PATH}/{id}"), &pinned)
-        .await
-        .expect(200);
-    let connected = [(toolkit.clone(), json!(true), json!(older))];
-    assert_eq!(list("is_connected=true".to_owned()).await, connected);
+    let session = format!("{SESSION_PATH}/{id}");
+    project.patch(&session, &pinned).await.expect(200);
+    assert_eq!(list(connected).await, json!({ &toolkit: [true, older] }));
 }
 
 #[tokio::test]
@@ -606,13 +549,10 @@ async fn link_connects_an_account_of_the_user() {
     let toolkit = keyed(host).await;
     let excluded = keyed(host).await;
     let free = given::slug();
-    host.publish(Guest::echo().component(), &guest::manifest(&free))
-        .await;
-    let id = create(
-        &project,
-        json!({ "user_id": "amy", "toolkits": { "disable": [excluded] } }),
-    )
-    .await;
+    let manifest = guest::manifest(&free);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let session = json!({ "user_id": "amy", "toolkits": { "disable": [excluded] } });
+    let id = create(&project, session).await;
     let path = format!("{SESSION_PATH}/{id}/link");
     for (toolkit, status, code) in [
         (&*toolkit, 400, 4308),
@@ -626,14 +566,10 @@ async fn link_connects_an_account_of_the_user() {
     project.connect_with_key(&toolkit, "bob").await;
     let body = json!({ "toolkit": toolkit.to_uppercase(), "callback_url": "https://app.example.com/done" });
     let linked = project.post(&path, &body).await.expect(201);
-    let url = linked["redirect_url"].as_str().unwrap();
-    assert!(
-        url.contains(linked["link_token"].as_str().unwrap()),
-        "{url}"
-    );
-    let account = linked["connected_account_id"].as_str().unwrap();
-    let account = project.get(&format!("/connected_accounts/{account}")).await;
-    let account = account.expect(200);
+    let token = given::text(&linked["link_token"]);
+    given::assert_contains(&linked["redirect_url"], token);
+    let account = given::text(&linked["connected_account_id"]);
+    let account = project.account(account).await;
     assert_eq!(account["user_id"], "amy");
     assert_eq!(account["toolkit"]["slug"], *toolkit);
 }
@@ -647,22 +583,16 @@ async fn older_clients_create_labs_sessions() {
         "user_id": "amy",
         "config": { "manually_manage_connections": true, "toolkits": [{ "toolkit": toolkit }] },
     });
-    let created = project
-        .post("/labs/tool_router/session", &body)
-        .await
-        .expect(201);
+    let created = project.post("/labs/tool_router/session", &body).await;
+    let created = created.expect(201);
     let id = created["session_id"].as_str().unwrap();
     for url in ["chat_session_mcp_url", "tool_router_instance_mcp_url"] {
         let url = created[url].as_str().unwrap();
         assert!(url.ends_with(&format!("/tool_router/{id}/mcp")), "{url}");
     }
-    let session = project
-        .get(&format!("{SESSION_PATH}/{id}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        session["config"]["toolkits"],
-        json!({ "enabled": [toolkit] })
-    );
+    let session = project.get(&format!("{SESSION_PATH}/{id}")).await;
+    let session = session.expect(200);
+    let enabled = json!({ "enabled": [toolkit] });
+    assert_eq!(session["config"]["toolkits"], enabled);
     assert_eq!(session["config"]["manage_connections"]["enabled"], false);
 }

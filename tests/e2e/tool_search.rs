@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, create, execute_meta, keyed},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta, keyed},
 };
 
 /// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
@@ -52,10 +52,8 @@ async fn search_explains_best_tool_with_schema() {
     let result = &found["data"]["results"][0];
     assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
     assert_eq!(result["use_case"], use_case.as_str());
-    let reasoning = result["reasoning"].as_str().unwrap();
-    assert!(reasoning.contains(&thing), "{reasoning}");
-    let pitfalls = result["known_pitfalls"].to_string();
-    assert!(pitfalls.contains(&slug), "{pitfalls}");
+    given::assert_contains(&result["reasoning"], &thing);
+    given::assert_contains(&result["known_pitfalls"], &slug);
     let schema = &found["data"]["tool_schemas"][&slug]["input_schema"];
     assert_eq!(schema["properties"]["weight"]["type"], "number");
     assert_eq!(found["error"], Value::Null);
@@ -99,8 +97,7 @@ async fn synonyms_of_author_find_tool_unshown() {
     let result = &found["data"]["results"][0];
     let slug = format!("{}_SECOND", toolkit.to_uppercase());
     assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
-    let reasoning = result["reasoning"].as_str().unwrap();
-    assert!(reasoning.contains("(synonyms)"), "{reasoning}");
+    given::assert_contains(&result["reasoning"], "(synonyms)");
     let shown = project.get(&format!("/tools/{slug}")).await.expect(200);
     assert!(!shown.text.contains(&word), "{}", shown.text);
 }
@@ -130,11 +127,8 @@ async fn search_states_connections_of_toolkits() {
     let status = &found["data"]["toolkit_connection_statuses"][0];
     assert_eq!(status["toolkit"], toolkit.as_str());
     assert_eq!(status["has_active_connection"], false);
-    let guidance = found["data"]["next_steps_guidance"].to_string();
-    assert!(
-        guidance.contains("SERVICE_MANAGE_CONNECTIONS"),
-        "{guidance}"
-    );
+    let guidance = &found["data"]["next_steps_guidance"];
+    given::assert_contains(guidance, "SERVICE_MANAGE_CONNECTIONS");
 }
 
 #[tokio::test]
@@ -150,8 +144,8 @@ async fn results_name_only_meta_tools_of_session() {
     let session = create(&project, config).await;
     let found = search(&project, &session, &[&toolkit]).await;
     let data = &found["data"];
-    let plan = data["results"][0]["recommended_plan_steps"].to_string();
-    assert!(plan.contains("has connected"), "{plan}");
+    let plan = &data["results"][0]["recommended_plan_steps"];
+    given::assert_contains(plan, "has connected");
     let text = data.to_string();
     for absent in ["SERVICE_MANAGE_CONNECTIONS", "SERVICE_MULTI_EXECUTE_TOOL"] {
         assert!(!text.contains(absent), "{text}");
@@ -176,10 +170,8 @@ async fn failed_use_case_leaves_others_answered() {
     let found = execute_meta(&project, &session, "SERVICE_SEARCH_TOOLS", arguments).await;
     let found = found.expect(200);
     let error = found["error"].as_str().unwrap();
-    assert!(
-        error.starts_with("3 out of 4 searches failed, reasons: "),
-        "{error}"
-    );
+    let start = "3 out of 4 searches failed, reasons: ";
+    assert!(error.starts_with(start), "{error}");
     let results = &found["data"]["results"];
     for failed in [0, 2, 3] {
         assert!(results[failed]["error"].is_string(), "{failed}");
@@ -212,31 +204,22 @@ async fn result_has_schemas_up_to_a_size() {
     let found = search(&project, &session, &[&use_cases[0], &use_cases[1]]).await;
     let schemas = found["data"]["tool_schemas"].as_object().unwrap();
     assert_eq!(schemas.len(), 6);
-    let with_schema = schemas
-        .values()
-        .filter(|tool| tool["input_schema"].is_object());
-    assert_eq!(with_schema.count(), 4);
+    let schemas = schemas.values().map(|tool| &tool["input_schema"]);
+    assert_eq!(schemas.filter(|schema| schema.is_object()).count(), 4);
 }
 
 #[tokio::test]
 async fn too_many_use_cases_or_slugs_are_refused() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let queries = vec![json!({ "use_case": "send" }); 8];
+    let slugs = json!({ "tool_slugs": vec!["A_B"; 51] });
     for (slug, arguments) in [
         ("SERVICE_SEARCH_TOOLS", json!({ "queries": queries })),
         ("SERVICE_SEARCH_TOOLS", json!({ "queries": [] })),
-        (
-            "SERVICE_GET_TOOL_SCHEMAS",
-            json!({ "tool_slugs": vec!["A_B"; 51] }),
-        ),
+        ("SERVICE_GET_TOOL_SCHEMAS", slugs),
     ] {
         let refused = execute_meta(&project, &session, slug, arguments).await;
-        assert_eq!(
-            refused.expect(400)["error"]["slug"],
-            "ActionExecute_ArgumentsInvalid",
-            "{slug}"
-        );
+        refused.expect_error(400, "ActionExecute_ArgumentsInvalid");
     }
 }
 
@@ -322,8 +305,7 @@ async fn text_that_is_no_slug_is_not_repeated() {
 
 #[tokio::test]
 async fn refusal_names_every_wrong_argument() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     for (slug, arguments, expected) in [
         (
             "SERVICE_SEARCH_TOOLS",
@@ -389,11 +371,8 @@ async fn refusal_names_every_wrong_argument() {
             ],
         ),
     ] {
-        let refused = execute_meta(&project, &session, slug, arguments)
-            .await
-            .expect(400);
-        let problems = refused["error"]["errors"].as_array().unwrap().iter();
-        let mut problems: Vec<_> = problems.map(|problem| problem.as_str().unwrap()).collect();
+        let refused = execute_meta(&project, &session, slug, arguments).await;
+        let mut problems = refused.expect(400).problems();
         problems.sort_unstable();
         assert_eq!(problems.len(), expected.len(), "{slug}: {problems:?}");
         for (problem, expected) in problems.iter().zip(expected) {

@@ -1,7 +1,7 @@
 //! Publishing toolkits, their versions, and their catalog entries.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use harness::{Guest, Host, guest};
+use harness::{Answer, Client, Guest, Host, guest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -12,20 +12,26 @@ async fn two_versions(host: &Host) -> (String, Vec<u8>) {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     let older = guest::with_manifest(Guest::echo().component(), &manifest);
-    host.as_org()
-        .put(&guest::address(&manifest), older.clone())
-        .await
-        .expect(201);
+    host.publish(Guest::echo().component(), &manifest).await;
     manifest["version"] = json!("20260202_00");
     host.publish(Guest::constant().component(), &manifest).await;
     (slug, older)
 }
 
-async fn run(client: &harness::Client, slug: &str, version: &str) -> harness::Answer {
+async fn run(client: &Client, slug: &str, version: &str) -> Answer {
     let body = json!({ "arguments": { "said": "hello" }, "version": version });
-    client
-        .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
-        .await
+    let path = format!("/tools/execute/{}", guest::tool(slug));
+    client.post(&path, &body).await
+}
+
+/// Asserts that the tool runs in the older version, which returns its arguments, or in the newer one.
+async fn assert_runs(client: &Client, slug: &str, version: &str, is_older: bool) {
+    let data = run(client, slug, version).await.data();
+    let expected = match is_older {
+        true => json!({ "said": "hello" }),
+        false => json!({ "answer": 42 }),
+    };
+    assert_eq!(data, expected, "{version}");
 }
 
 #[tokio::test]
@@ -33,22 +39,14 @@ async fn two_versions_of_one_toolkit_answer_differently() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, _) = two_versions(host).await;
-    assert_eq!(
-        run(&project, &slug, "20260101_00").await.data(),
-        json!({ "said": "hello" })
-    );
-    assert_eq!(
-        run(&project, &slug, "20260202_00").await.data(),
-        json!({ "answer": 42 })
-    );
-    assert_eq!(
-        run(&project, &slug, "latest").await.data(),
-        json!({ "answer": 42 })
-    );
-    assert_eq!(
-        run(&project, &slug, "00000000_00").await.data(),
-        json!({ "said": "hello" })
-    );
+    for (version, is_older) in [
+        ("20260101_00", true),
+        ("20260202_00", false),
+        ("latest", false),
+        ("00000000_00", true),
+    ] {
+        assert_runs(&project, &slug, version, is_older).await;
+    }
     for unknown in ["20260303_00", "newest", "20260101"] {
         let answer = run(&project, &slug, unknown).await.expect(404);
         assert_eq!(answer["error"]["code"], 2401, "{unknown:?}");
@@ -62,7 +60,7 @@ async fn without_a_version_the_prefix_decides() {
     let (slug, _) = two_versions(host).await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let body = json!({ "arguments": { "said": "hello" } });
-    let versions = |answer: &harness::Answer| {
+    let versions = |answer: &Answer| {
         ["x-toolhost-tool-version", "x-toolhost-latest-tool-version"]
             .map(|name| answer.header(name).to_owned())
     };
@@ -77,14 +75,10 @@ async fn without_a_version_the_prefix_decides() {
     assert_eq!(versions(&newer), ["", ""]);
     assert_eq!(newer.data(), json!({ "answer": 42 }));
     let path = format!("/tools/{}", guest::tool(&slug));
-    assert_eq!(
-        project.get(&path).await.expect(200)["version"],
-        "20260101_00"
-    );
-    assert_eq!(
-        project.with_newer_prefix().get(&path).await.expect(200)["version"],
-        "20260202_00"
-    );
+    let older = project.get(&path).await.expect(200);
+    assert_eq!(older["version"], "20260101_00");
+    let newer = project.with_newer_prefix().get(&path).await;
+    assert_eq!(newer.expect(200)["version"], "20260202_00");
 }
 
 #[tokio::test]
@@ -99,10 +93,7 @@ async fn republishing_different_bytes_is_refused() {
     let refused = host.as_org().put(&address, other).await.expect(409);
     refused.assert_envelope();
     let project = host.new_project().await;
-    assert_eq!(
-        run(&project, &slug, "20260101_00").await.data(),
-        json!({ "said": "hello" })
-    );
+    assert_runs(&project, &slug, "20260101_00", true).await;
 }
 
 #[tokio::test]
@@ -110,40 +101,21 @@ async fn deprecated_version_runs_only_when_named() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, _) = two_versions(host).await;
-    host.as_org()
-        .delete(&format!("/toolkits/{slug}/versions/20260202_00"))
-        .await
-        .expect(200);
-    assert_eq!(
-        run(&project, &slug, "latest").await.data(),
-        json!({ "said": "hello" })
-    );
-    assert_eq!(
-        run(&project, &slug, "20260202_00").await.data(),
-        json!({ "answer": 42 })
-    );
-    host.as_org()
-        .delete(&format!("/toolkits/{slug}/versions/20260202_00"))
-        .await
-        .expect(200);
-    host.as_org()
-        .delete(&format!("/toolkits/{slug}/versions/20260101_00"))
-        .await
-        .expect(200);
-    let gone = run(&project, &slug, "latest").await.expect(410);
-    assert_eq!(gone["error"]["slug"], "Tool_ToolDeprecated");
-    assert_eq!(
-        run(&project, &slug, "20260101_00").await.data(),
-        json!({ "said": "hello" })
-    );
-    host.as_org()
-        .delete(&format!("/toolkits/{slug}/versions/20260303_00"))
-        .await
-        .expect(404);
-    host.as_org()
-        .delete(&format!("/toolkits/{}/versions/20260101_00", given::slug()))
-        .await
-        .expect(404);
+    let deprecate = async |slug: &str, version: &str| {
+        let path = format!("/toolkits/{slug}/versions/{version}");
+        host.as_org().delete(&path).await
+    };
+    deprecate(&slug, "20260202_00").await.expect(200);
+    assert_runs(&project, &slug, "latest", true).await;
+    assert_runs(&project, &slug, "20260202_00", false).await;
+    deprecate(&slug, "20260202_00").await.expect(200);
+    deprecate(&slug, "20260101_00").await.expect(200);
+    let refused = run(&project, &slug, "latest").await;
+    refused.expect_error(410, "Tool_ToolDeprecated");
+    assert_runs(&project, &slug, "20260101_00", true).await;
+    let unknown = given::slug();
+    deprecate(&slug, "20260303_00").await.expect(404);
+    deprecate(&unknown, "20260101_00").await.expect(404);
 }
 
 #[tokio::test]
@@ -152,10 +124,9 @@ async fn versions_are_listed_with_their_changes() {
     let project = host.new_project().await;
     let (slug, _) = two_versions(host).await;
     let path = format!("/toolkits/{slug}/versions");
-    host.as_org()
-        .delete(&format!("{path}/20260101_00"))
-        .await
-        .expect(200);
+    let org = host.as_org();
+    let older = format!("{path}/20260101_00");
+    org.delete(&older).await.expect(200);
     let all = project.get(&path).await.expect(200);
     assert_eq!(all["total_items"], 2);
     for (place, version, is_deprecated, changelog) in [
@@ -163,11 +134,7 @@ async fn versions_are_listed_with_their_changes() {
         (1, "20260101_00", true, "the first version"),
     ] {
         let item = &all["items"][place];
-        let published = host
-            .as_org()
-            .get(&format!("{path}/{version}"))
-            .await
-            .expect(200);
+        let published = org.get(&format!("{path}/{version}")).await.expect(200);
         let expected = json!({
             "version": version,
             "created_at": published["created_at"],
@@ -180,16 +147,14 @@ async fn versions_are_listed_with_their_changes() {
     let first = project.get(&format!("{path}?limit=1")).await.expect(200);
     assert_eq!(first["items"], json!([all["items"][0]]));
     let cursor = harness::fake_app::percent(first["next_cursor"].as_str().unwrap());
-    let second = project
-        .get(&format!("{path}?cursor={cursor}"))
-        .await
-        .expect(200);
+    let second = project.get(&format!("{path}?cursor={cursor}")).await;
+    let second = second.expect(200);
     assert_eq!(second["items"], json!([all["items"][1]]));
     assert_eq!(second["next_cursor"], Value::Null);
 
     let unknown = format!("/toolkits/{}/versions", given::slug());
     project.get(&unknown).await.expect(404).assert_envelope();
-    host.as_org().get(&path).await.expect(401);
+    org.get(&path).await.expect(401);
 }
 
 #[tokio::test]
@@ -197,22 +162,13 @@ async fn only_the_organization_publishes() {
     let host = Host::shared().await;
     let manifest = guest::manifest(&given::slug());
     let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
-    host.new_project()
-        .await
-        .put(&guest::address(&manifest), bytes.clone())
-        .await
-        .expect(401);
-    host.anonymous()
-        .put(&guest::address(&manifest), bytes)
-        .await
-        .expect(401);
-    let path = format!("/toolkits/{}", manifest["slug"].as_str().unwrap());
-    host.new_project()
-        .await
-        .get(&path)
-        .await
-        .expect(404)
-        .assert_envelope();
+    let project = host.new_project().await;
+    for client in [&project, &host.anonymous()] {
+        let refused = client.put(&guest::address(&manifest), bytes.clone()).await;
+        refused.expect(401);
+    }
+    let path = format!("/toolkits/{}", given::text(&manifest["slug"]));
+    project.get(&path).await.expect(404).assert_envelope();
 }
 
 #[tokio::test]
@@ -227,10 +183,8 @@ async fn concurrent_publishers_of_one_version_agree() {
         async move { (turn % 2, client.put(&address, bytes).await.status) }
     });
     let answers = futures::future::join_all(publishing).await;
-    let created: Vec<_> = answers
-        .iter()
-        .filter(|(_, status)| *status == 201)
-        .collect();
+    let created = answers.iter().filter(|(_, status)| *status == 201);
+    let created: Vec<_> = created.collect();
     assert_eq!(created.len(), 1, "{answers:?}");
     let winner = created[0].0;
     for (turn, status) in &answers {
@@ -241,16 +195,12 @@ async fn concurrent_publishers_of_one_version_agree() {
 
 #[tokio::test]
 async fn replaced_compiled_file_is_recompiled() {
-    let host = harness::host::Setup::new().start().await;
+    let host = Setup::new().start().await;
     let tool = given::echo(&host).await;
     let (setup, _) = host.terminate().await;
-    let compiled: Vec<_> = std::fs::read_dir(setup.data().join("compiled"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    assert!(!compiled.is_empty(), "compiled components are kept");
     let mut damaged = Vec::new();
-    for path in compiled {
+    for entry in std::fs::read_dir(setup.data().join("compiled")).unwrap() {
+        let path = entry.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
@@ -258,13 +208,9 @@ async fn replaced_compiled_file_is_recompiled() {
         damaged.push((path, bytes));
     }
     let host = setup.start().await;
-    assert_eq!(
-        host.as_project()
-            .execute(&tool, json!({ "a": 1 }))
-            .await
-            .data(),
-        json!({ "a": 1 })
-    );
+    let arguments = json!({ "a": 1 });
+    let ran = host.as_project().execute(&tool, arguments.clone()).await;
+    assert_eq!(ran.data(), arguments);
     let mut damaged = damaged.iter();
     let has_replaced = damaged.any(|(path, bytes)| std::fs::read(path).unwrap() != *bytes);
     assert!(has_replaced, "the damaged file was loaded");
@@ -275,10 +221,8 @@ async fn list_and_detail_tell_what_the_manifest_says() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::keyed().await;
-    let detail = project
-        .get(&format!("/toolkits/{}", slug.to_uppercase()))
-        .await
-        .expect(200);
+    let detail = format!("/toolkits/{}", slug.to_uppercase());
+    let detail = project.get(&detail).await.expect(200);
     assert_eq!(detail["slug"], *slug);
     let tools = project.get(&format!("/tools?toolkit_slug={slug}")).await;
     for status in [&detail["status"], &tools.expect(200)["items"][0]["status"]] {
@@ -287,39 +231,20 @@ async fn list_and_detail_tell_what_the_manifest_says() {
     let scheme = &detail["auth_config_details"][0];
     assert_eq!(scheme["mode"], "API_KEY");
     let field = &scheme["fields"]["connected_account_initiation"]["required"][0];
-    assert_eq!(
-        (&field["name"], &field["required"]),
-        (&"api_key".into(), &true.into())
-    );
-    let listed = project
-        .get(&format!("/toolkits?search={slug}"))
-        .await
-        .expect(200);
-    let found = listed["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|item| item["slug"] == *slug)
-        .expect("it is listed");
-    assert_eq!(
-        (&found["no_auth"], &found["is_local_toolkit"]),
-        (&false.into(), &false.into())
-    );
+    assert_eq!(field["name"], "api_key");
+    assert_eq!(field["required"], true);
+    let listed = project.get(&format!("/toolkits?search={slug}")).await;
+    let listed = listed.expect(200);
+    let mut items = listed["items"].as_array().unwrap().iter();
+    let found = items.find(|item| item["slug"] == *slug).unwrap();
+    assert_eq!(found["no_auth"], false);
+    assert_eq!(found["is_local_toolkit"], false);
     assert_eq!(found["status"], "active");
     assert_eq!(found["meta"]["tools_count"], 1);
-    assert!(
-        project
-            .get("/toolkits/categories")
-            .await
-            .expect(200)
-            .text
-            .contains("tests")
-    );
-    project
-        .get("/toolkits/no_such_toolkit")
-        .await
-        .expect(404)
-        .assert_envelope();
+    let categories = project.get("/toolkits/categories").await;
+    assert!(categories.expect(200).text.contains("tests"));
+    let unknown = project.get("/toolkits/no_such_toolkit").await;
+    unknown.expect(404).assert_envelope();
 }
 
 #[tokio::test]
@@ -347,10 +272,8 @@ async fn logos_are_images_that_run_nothing() {
         assert_eq!(image.header("content-type"), media_type);
         assert_eq!(image.header("x-content-type-options"), "nosniff");
         let policy = image.header("content-security-policy");
-        assert!(
-            policy.starts_with("default-src 'none'") && policy.ends_with("sandbox"),
-            "{policy}"
-        );
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        assert!(policy.ends_with("sandbox"), "{policy}");
     }
     let without = format!("/toolkits/{}", given::keyed().await);
     let without = project.get(&without).await.expect(200);

@@ -80,10 +80,8 @@ async fn lines_of_a_description_are_joined() {
     let project = host.new_project().await;
     let path = format!("/tools/{}?version=latest", guest::tool(&slug));
     let tool = project.get(&path).await.expect(200);
-    assert_eq!(
-        tool["description"],
-        "Finds a needle in a haystack.\n\n- quickly"
-    );
+    let joined = "Finds a needle in a haystack.\n\n- quickly";
+    assert_eq!(tool["description"], joined);
 }
 
 #[tokio::test]
@@ -94,40 +92,25 @@ async fn arguments_round_trip_unchanged() {
     let path = format!("/tools/execute/{}", given::shared_echo().await);
     let body = harness::client::Body::Raw("application/json", body.into_bytes());
     let answer = project.send(reqwest::Method::POST, &path, body, &[]).await;
-    assert_eq!(
-        answer.data(),
-        serde_json::from_str::<Value>(arguments).unwrap()
-    );
+    let expected: Value = serde_json::from_str(arguments).unwrap();
+    assert_eq!(answer.data(), expected);
 }
 
 #[tokio::test]
 async fn invalid_arguments_list_every_problem() {
     let project = Host::shared().await.new_project().await;
     let tool = guest::tool(strict().await);
-    let answer = project
-        .execute(&tool, json!({ "count": 0, "name": 7 }))
-        .await
-        .expect(400);
+    let wrong = json!({ "count": 0, "name": 7 });
+    let answer = project.execute(&tool, wrong).await.expect(400);
     answer.assert_envelope();
-    let problems = answer.problems();
-    assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(
-        problems.iter().any(|line| line.contains("count")),
-        "{problems:?}"
-    );
-    assert!(
-        problems.iter().any(|line| line.contains("name")),
-        "{problems:?}"
-    );
+    assert_eq!(answer.problems().len(), 2, "{answer:?}");
+    for argument in ["count", "name"] {
+        given::assert_contains(&answer["error"]["errors"], argument);
+    }
     let missing = project.execute(&tool, json!({})).await.expect(400);
     assert_eq!(missing.problems().len(), 2, "{missing:?}");
-    assert_eq!(
-        project
-            .execute(&tool, json!({ "count": 1, "name": "x" }))
-            .await
-            .status,
-        200
-    );
+    let right = json!({ "count": 1, "name": "x" });
+    project.execute(&tool, right).await.expect(200);
 }
 
 #[tokio::test]
@@ -137,12 +120,9 @@ async fn an_unknown_tool_is_not_found() {
         project.execute("NO_SUCH_TOOL", json!({})).await,
         project.get("/tools/NO_SUCH_TOOL").await,
     ] {
-        let answer = answer.expect(404);
+        let answer = answer.expect_error(404, "Tool_ToolNotFound");
         answer.assert_envelope();
-        assert_eq!(
-            (&answer["error"]["code"], &answer["error"]["slug"]),
-            (&2401.into(), &"Tool_ToolNotFound".into())
-        );
+        assert_eq!(answer["error"]["code"], 2401);
     }
 }
 
@@ -150,32 +130,23 @@ async fn an_unknown_tool_is_not_found() {
 async fn slugs_are_found_in_any_case() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await.to_lowercase();
-    assert_eq!(
-        project.execute(&tool, json!({ "a": 1 })).await.data(),
-        json!({ "a": 1 })
-    );
+    let ran = project.execute(&tool, json!({ "a": 1 })).await;
+    assert_eq!(ran.data(), json!({ "a": 1 }));
 }
 
 #[tokio::test]
 async fn arguments_and_text_are_mutually_exclusive() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
-    project
-        .post(
-            &path,
-            &json!({ "arguments": {}, "text": "do it", "version": "latest" }),
-        )
-        .await
-        .expect(400);
-    let answer = project
-        .post(&path, &json!({ "text": "do it", "version": "latest" }))
-        .await
-        .expect(501);
-    answer.assert_envelope();
-    project
-        .post(&path, &json!({ "arguments": [1], "version": "latest" }))
-        .await
-        .expect(400);
+    for (mut body, status) in [
+        (json!({ "arguments": {}, "text": "do it" }), 400),
+        (json!({ "text": "do it" }), 501),
+        (json!({ "arguments": [1] }), 400),
+    ] {
+        body["version"] = json!("latest");
+        let refused = project.post(&path, &body).await;
+        refused.expect(status).assert_envelope();
+    }
 }
 
 #[tokio::test]
@@ -200,33 +171,27 @@ async fn the_account_named_must_be_the_users() {
     let id = project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let arguments = json!({ "url": "https://api.example.com/echo/named" });
-    let call = |more: Value| {
-        let mut body = json!({ "arguments": arguments, "version": "latest" });
-        body.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        let (project, path) = (project.clone(), path.clone());
-        async move { project.post(&path, &body).await }
-    };
-    call(json!({ "connected_account_id": id, "user_id": "amy" }))
-        .await
-        .data();
-    assert_eq!(
-        call(json!({ "connected_account_id": id }))
-            .await
-            .expect(400)["error"]["code"],
-        1811
-    );
-    assert_eq!(
-        call(json!({ "connected_account_id": id, "user_id": "bob" }))
-            .await
-            .expect(400)["error"]["code"],
-        1812
-    );
-    let unknown = call(json!({ "connected_account_id": "ca_AAAAAAAAAAAA", "user_id": "amy" }))
-        .await
-        .expect(404);
-    assert_eq!(unknown["error"]["code"], 1810);
+    let unknown = json!({ "connected_account_id": "ca_AAAAAAAAAAAA", "user_id": "amy" });
+    for (more, status, code) in [
+        (
+            json!({ "connected_account_id": id, "user_id": "amy" }),
+            200,
+            Value::Null,
+        ),
+        (json!({ "connected_account_id": id }), 400, json!(1811)),
+        (
+            json!({ "connected_account_id": id, "user_id": "bob" }),
+            400,
+            json!(1812),
+        ),
+        (unknown, 404, json!(1810)),
+    ] {
+        let body = json!({ "arguments": arguments, "version": "latest" });
+        let body = given::merged(body, &more);
+        let answer = project.post(&path, &body).await.expect(status);
+        assert_eq!(answer["error"]["code"], code, "{more}");
+        assert_eq!(answer["successful"] == true, status == 200, "{more}");
+    }
 }
 
 #[tokio::test]
@@ -235,23 +200,19 @@ async fn a_disabled_account_does_not_execute() {
     let slug = given::keyed().await;
     let id = project.connect_with_key(slug, "amy").await;
     let status = format!("/connected_accounts/{id}/status");
-    project
-        .patch(&status, &json!({ "enabled": false }))
-        .await
-        .expect(200);
+    let enable = async |enabled: bool| {
+        let change = json!({ "enabled": enabled });
+        project.patch(&status, &change).await.expect(200);
+    };
+    enable(false).await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
     let body = json!({
         "arguments": { "url": "https://api.example.com/echo/off" }, "version": "latest",
         "user_id": "amy", "connected_account_id": id,
     });
-    assert_eq!(
-        project.post(&path, &body).await.expect(422)["error"]["slug"],
-        "ActionExecute_ConnectedAccountExpired"
-    );
-    project
-        .patch(&status, &json!({ "enabled": true }))
-        .await
-        .expect(200);
+    let refused = project.post(&path, &body).await;
+    refused.expect_error(422, "ActionExecute_ConnectedAccountExpired");
+    enable(true).await;
     project.post(&path, &body).await.data();
 }
 
@@ -260,20 +221,11 @@ async fn failed_tool_run_is_a_200_response() {
     let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     project.connect_with_key(slug, "default").await;
-    let answer = project
-        .execute(
-            &guest::tool(slug),
-            json!({ "url": "https://elsewhere.example.org/" }),
-        )
-        .await;
+    let elsewhere = json!({ "url": "https://elsewhere.example.org/" });
+    let answer = project.execute(&guest::tool(slug), elsewhere).await;
     let answer = answer.expect(200);
     assert_eq!(answer["successful"], false);
-    assert!(
-        answer["error"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty()),
-        "{answer:?}"
-    );
+    assert!(!given::text(&answer["error"]).is_empty(), "{answer:?}");
     assert!(answer["log_id"].is_string());
 }
 
@@ -281,92 +233,50 @@ async fn failed_tool_run_is_a_200_response() {
 async fn tool_list_filters_by_toolkit_and_text() {
     let project = Host::shared().await.new_project().await;
     let slug = strict().await;
-    let found = |path: String| {
-        let project = project.clone();
-        async move {
-            let page = project.get(&path).await.expect(200);
-            let slugs = page["items"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|item| item["slug"].as_str().unwrap().to_owned());
-            slugs.collect::<std::collections::BTreeSet<_>>()
-        }
-    };
     let (first, second) = (guest::tool(slug), format!("{}_SECOND", slug.to_uppercase()));
-    let both = [first.clone(), second.clone()].into();
-    assert_eq!(found(format!("/tools?toolkit_slug={slug}")).await, both);
-    assert_eq!(
-        found(format!(
-            "/tools?tool_slugs={first},{second}&toolkit_slug=other"
-        ))
-        .await,
-        both
-    );
-    assert_eq!(
-        found(format!("/tools?toolkit_slug={slug}&important=true")).await,
-        [first.clone()].into()
-    );
-    assert_eq!(
-        found(format!("/tools?toolkit_slug={slug}&tags=counting,other")).await,
-        [first.clone()].into()
-    );
-    assert_eq!(
-        found(format!("/tools?toolkit_slug={slug}&search=haystack")).await,
-        [second.clone()].into()
-    );
-    assert_eq!(
-        found(format!("/tools?toolkit_slug={slug}&query=haystack")).await,
-        [second].into()
-    );
-    assert_eq!(
-        found(format!("/tools?toolkit_slug[]={slug}&important=true")).await,
-        [first].into()
-    );
-    assert!(
-        found("/tools?toolkit_slug=no_such_toolkit".into())
-            .await
-            .is_empty()
-    );
+    for (query, expected) in [
+        (format!("toolkit_slug={slug}"), &[&first, &second][..]),
+        (
+            format!("tool_slugs={first},{second}&toolkit_slug=other"),
+            &[&first, &second],
+        ),
+        (format!("toolkit_slug={slug}&important=true"), &[&first]),
+        (
+            format!("toolkit_slug={slug}&tags=counting,other"),
+            &[&first],
+        ),
+        (format!("toolkit_slug={slug}&search=haystack"), &[&second]),
+        (format!("toolkit_slug={slug}&query=haystack"), &[&second]),
+        (format!("toolkit_slug[]={slug}&important=true"), &[&first]),
+        ("toolkit_slug=no_such_toolkit".to_owned(), &[]),
+    ] {
+        let page = project.get(&format!("/tools?{query}")).await.expect(200);
+        let items = page["items"].as_array().unwrap().iter();
+        let mut slugs: Vec<_> = items.map(|item| given::text(&item["slug"])).collect();
+        slugs.sort_unstable();
+        assert_eq!(slugs, expected, "{query}");
+    }
 }
 
 #[tokio::test]
 async fn a_record_says_schema_hints_and_versions() {
     let project = Host::shared().await.new_project().await;
     let slug = strict().await;
-    let tool = project
-        .get(&format!("/tools/{}", guest::tool(slug)))
-        .await
-        .expect(200);
+    let tool = project.get(&format!("/tools/{}", guest::tool(slug))).await;
+    let tool = tool.expect(200);
     assert_eq!(tool["toolkit"]["slug"], *slug);
-    assert_eq!(
-        tool["input_parameters"]["required"],
-        json!(["count", "name"])
-    );
+    let required = json!(["count", "name"]);
+    assert_eq!(tool["input_parameters"]["required"], required);
     for part in ["data", "error", "successful"] {
-        assert!(
-            tool["output_parameters"]["properties"][part].is_object(),
-            "{part}: {tool:?}"
-        );
+        let property = &tool["output_parameters"]["properties"][part];
+        assert!(property.is_object(), "{part}: {tool:?}");
     }
-    assert!(
-        tool["tags"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("readOnlyHint")),
-        "{tool:?}"
-    );
+    given::assert_contains(&tool["tags"], "\"readOnlyHint\"");
     assert_eq!(tool["available_versions"], json!(["20260101_00"]));
     assert_eq!(tool["is_deprecated"], false);
     let slugs = project.get("/tools/enum").await.expect(200);
-    assert!(
-        slugs
-            .json
-            .as_array()
-            .unwrap()
-            .contains(&guest::tool(slug).into()),
-        "the enum lists it"
-    );
+    let slugs = slugs.json.as_array().unwrap();
+    assert!(slugs.contains(&guest::tool(slug).into()));
 }
 
 #[tokio::test]

@@ -126,10 +126,8 @@ async fn event_runs_tool_with_mapped_arguments() {
     let action = json!({ "tool_slug": given.echo, "arguments": arguments });
     let id = given.fire(action).await;
     let run = given.wait_for(&id, "succeeded").await;
-    assert_eq!(
-        (&run["attempt_count"], &run["error"]),
-        (&json!(1), &Value::Null)
-    );
+    assert_eq!(run["attempt_count"], 1);
+    assert_eq!(run["error"], Value::Null);
     let log = given.project.log(&run["log_id"]).await;
     let mut filled = log["data"]["response"]["data"].clone();
     assert!(filled["whole"].is_string(), "{filled:#}");
@@ -348,7 +346,7 @@ async fn action_may_replace_webhooks() {
     let made = made.await.expect(201);
     let path = format!(
         "/webhook_subscriptions/{}/deliveries",
-        made["id"].as_str().unwrap()
+        given::text(&made["id"])
     );
     let mut action = json!({ "tool_slug": given.echo });
     let beside = given.fire(action.clone()).await;

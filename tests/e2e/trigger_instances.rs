@@ -184,8 +184,8 @@ async fn upsert_refuses_unusable_accounts_and_configurations() {
     body["toolkit_versions"] = json!("20250101_00");
     given.upsert(body).await.expect(404);
     let body = with(&given.account, json!({ "word": 7 }));
-    let refused = given.upsert(body).await.expect(400);
-    assert_eq!(refused["error"]["slug"], "TriggerInstance_ConfigInvalid");
+    let refused = given.upsert(body).await;
+    let refused = refused.expect_error(400, "TriggerInstance_ConfigInvalid");
     assert!(
         refused["error"]["errors"][0]
             .as_str()
@@ -409,8 +409,8 @@ async fn instances_past_the_limit_are_refused() {
     given.instance(json!({ "word": "a" })).await;
     let second = given.instance(json!({ "word": "b" })).await;
     let third = json!({ "connected_account_id": given.account, "trigger_config": { "word": "c" } });
-    let refused = given.upsert(third.clone()).await.expect(422);
-    assert_eq!(refused["error"]["slug"], "TriggerInstance_TooMany");
+    let refused = given.upsert(third.clone()).await;
+    refused.expect_error(422, "TriggerInstance_TooMany");
     let again = json!({ "connected_account_id": given.account, "trigger_config": { "word": "b" } });
     assert_eq!(id(&given.upsert(again).await.expect(200)), second);
     given.remove(&second).await.expect(200);

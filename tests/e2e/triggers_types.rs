@@ -81,7 +81,7 @@ async fn trigger_type_is_read_in_selected_version() {
         format!("{path}?toolkit_versions=20250101_00"),
         format!("{path}_else"),
     ] {
-        let refused = project.get(&unknown).await.expect(404);
-        assert_eq!(refused["error"]["slug"], "TriggerType_NotFound");
+        let refused = project.get(&unknown).await;
+        refused.expect_error(404, "TriggerType_NotFound");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     description::{CLIENT_OPERATIONS, Clients},
     given,
-    tool_router_sessions::{SESSION_PATH, create, execute_meta},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta},
 };
 
 fn warnings(answer: &Answer) -> Vec<&str> {
@@ -82,8 +82,7 @@ async fn misspelled_arguments_are_refused_and_others_named() {
 
 #[tokio::test]
 async fn unknown_arguments_of_meta_tools_are_reported() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let manage = json!({ "toolkits": ["a"], "reinitiate": true });
     for (slug, arguments, meant) in [
         ("SERVICE_GET_RECIPE", json!({ "slugg": "A" }), "slug"),
@@ -204,24 +203,20 @@ async fn every_wrong_type_names_its_member() {
         ] },
     });
     let answer = project.post(&execute, &body).await.expect(400);
-    assert_eq!(
-        answer.problems(),
-        [
-            "version: expected a string, got a number",
-            "custom_auth_params.parameters[0].name: is required",
-            "custom_auth_params.parameters[1].in: must be one of query, header",
-        ]
-    );
+    let expected = [
+        "version: expected a string, got a number",
+        "custom_auth_params.parameters[0].name: is required",
+        "custom_auth_params.parameters[1].in: must be one of query, header",
+    ];
+    assert_eq!(answer.problems(), expected);
     let twice = r#"{"toolkit":{"slug":"x"},"auth_config":{"type":"a","type":"b"}}"#;
     let twice = Body::Raw("application/json", twice.into());
     let answer = project
         .send(Method::POST, "/auth_configs", twice, &[])
         .await;
     let problems = answer.expect(400).problems();
-    assert!(
-        problems[0].starts_with("auth_config.type: is given twice"),
-        "{problems:?}"
-    );
+    let start = "auth_config.type: is given twice";
+    assert!(problems[0].starts_with(start), "{problems:?}");
 }
 
 #[tokio::test]
@@ -318,11 +313,8 @@ async fn long_lists_of_problems_are_counted() {
     let body = json!({ "toolkit": { "slug": "x" }, "auth_config": {
         "type": "use_custom_auth", "restrict_to_following_tools": list,
     } });
-    let problems = project
-        .post("/auth_configs", &body)
-        .await
-        .expect(400)
-        .problems();
+    let refused = project.post("/auth_configs", &body).await;
+    let problems = refused.expect(400).problems();
     assert_eq!(problems.len(), 21, "{problems:?}");
     assert_eq!(problems[20], "and at least 10 more");
 }
@@ -361,35 +353,28 @@ async fn values_out_of_range_are_refused() {
             "account_type: is sent with several values",
         ),
     ] {
-        let answer = project.get(path).await.expect(400);
-        let problems = answer.problems();
-        assert!(
-            problems.iter().any(|line| line.starts_with(problem)),
-            "{path}: {problems:?}"
-        );
+        let problems = project.get(path).await.expect(400).problems();
+        let is_named = problems.iter().any(|line| line.starts_with(problem));
+        assert!(is_named, "{path}: {problems:?}");
     }
     let filter = json!({ "filters": [{ "field": "colour", "operator": "==", "value": "red" }] });
-    project
-        .post("/logs/tool_execution", &filter)
-        .await
-        .expect(400)
-        .assert_envelope();
+    let refused = project.post("/logs/tool_execution", &filter).await;
+    refused.expect(400).assert_envelope();
 }
 
 #[tokio::test]
 async fn malformed_ids_are_refused_in_every_path() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
+    let kinds = [
+        "proj", "ac", "ca", "ti", "log", "ws", "wd", "we", "trs", "om",
+    ];
     let mut sent = 0;
     for operation in CLIENT_OPERATIONS.iter() {
         let unknown = operation.unknown();
         for (name, id) in &unknown {
             let kind = id.split_once('_').map_or("", |(kind, _)| kind);
-            if ![
-                "proj", "ac", "ca", "ti", "log", "ws", "wd", "we", "trs", "om",
-            ]
-            .contains(&kind)
-            {
+            if !kinds.contains(&kind) {
                 continue;
             }
             let malformed = format!("{kind}_short");

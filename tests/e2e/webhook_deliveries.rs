@@ -74,16 +74,14 @@ async fn start(inbox: &Inbox, elsewhere: &Inbox, bucket: &BucketService) -> Vec<
 async fn create_instance(host: &Host, polls: u64) {
     let toolkit = given::slug();
     let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
-    let trigger = given::trigger(&toolkit, "POSTED");
-    manifest["triggers"] = json!([trigger]);
+    manifest["triggers"] = json!([given::trigger(&toolkit, "POSTED")]);
     host.publish(Guest::batch_poll().component(), &manifest)
         .await;
     let project = host.as_project();
-    let key = json!({ "api_key": harness::secret() });
-    let account = project.connect(&toolkit, "API_KEY", "amy", key).await;
+    let account = project.connect_with_key(&toolkit, "amy").await;
     let path = format!(
-        "/trigger_instances/{}/upsert",
-        trigger["slug"].as_str().unwrap()
+        "/trigger_instances/{}_POSTED/upsert",
+        toolkit.to_uppercase()
     );
     let body = json!({ "connected_account_id": account, "trigger_config": { "polls": polls } });
     project.post(&path, &body).await.expect(201);

@@ -9,6 +9,8 @@ use harness::{
 };
 use serde_json::json;
 
+use crate::given;
+
 /// Publishes a trigger that reports the numbers from 1 up to a number, and creates an ordered
 /// subscription in the first project of a server.
 async fn subscribe(host: &Host) -> Client {
@@ -25,17 +27,19 @@ async fn subscribe(host: &Host) -> Client {
     project
 }
 
+/// Returns the path of the subscription.
+async fn subscription(project: &Client) -> String {
+    let list = project.get("/webhook_subscriptions").await.expect(200);
+    let id = given::text(&list["items"][0]["id"]);
+    format!("/webhook_subscriptions/{id}")
+}
+
 /// Creates an instance that reports the numbers up to a number, and returns its id.
 async fn instance(project: &Client, account: &str, up_to: u64) -> String {
     let body = json!({ "connected_account_id": account, "trigger_config": { "up_to": up_to } });
     let upsert = "/trigger_instances/ABI_NEW_NUMBER/upsert";
     let made = project.post(upsert, &body).await.expect(201);
-    made["trigger_id"].as_str().unwrap().to_owned()
-}
-
-async fn connect(project: &Client) -> String {
-    let key = json!({ "api_key": harness::secret() });
-    project.connect("abi", "API_KEY", "amy", key).await
+    given::text(&made["trigger_id"]).to_owned()
 }
 
 fn number(message: &Message) -> u64 {
@@ -43,18 +47,15 @@ fn number(message: &Message) -> u64 {
 }
 
 fn trigger(message: &Message) -> String {
-    let json = message.json();
-    json["metadata"]["trigger_id"].as_str().unwrap().to_owned()
+    given::text(&message.json()["metadata"]["trigger_id"]).to_owned()
 }
 
 /// Returns the numbers that arrived, in the order of their arrival, by instance.
 fn arrivals(inbox: &Inbox) -> BTreeMap<String, Vec<u64>> {
     let mut arrived = BTreeMap::<_, Vec<_>>::new();
     for message in inbox.received() {
-        arrived
-            .entry(trigger(&message))
-            .or_default()
-            .push(number(&message));
+        let numbers = arrived.entry(trigger(&message)).or_default();
+        numbers.push(number(&message));
     }
     arrived
 }
@@ -70,34 +71,26 @@ async fn ordered_messages_keep_their_order_despite_kills() {
     let setup = inbox.setup().with("triggers.poll_interval_s", "1");
     let mut host = setup.start().await;
     let mut project = subscribe(&host).await;
-    let account = connect(&project).await;
+    let account = project.connect_with_key("abi", "amy").await;
     let mut instances = Vec::new();
     for more in 0..3 {
         instances.push(instance(&project, &account, EVENTS_PER_INSTANCE + more).await);
     }
-    let accepted = || {
-        let all = inbox.received();
-        let accepted = all.iter().filter(|message| message.is_accepted());
-        let mut ids: Vec<_> = accepted.map(|message| message.id().to_owned()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.len() as u64
-    };
     for part in 1..=3 {
-        wait_until("some numbers arrived", async || accepted() >= part * 20).await;
+        let some = async || inbox.accepted() >= part * 20;
+        wait_until("some numbers arrived", some).await;
         host = host.kill().start().await;
         project = host.as_project();
     }
     let all = EVENTS_PER_INSTANCE * 3 + 3;
     let limit = Duration::from_secs(240);
-    wait_for(limit, "every number arrived", async || accepted() == all).await;
+    let arrived = async || inbox.accepted() == all;
+    wait_for(limit, "every number arrived", arrived).await;
     for (instance, numbers) in arrivals(&inbox) {
         assert!(instances.contains(&instance));
         assert!(numbers.is_sorted(), "{instance}: {numbers:?}");
     }
-    let list = project.get("/webhook_subscriptions").await.expect(200);
-    let id = list["items"][0]["id"].as_str().unwrap();
-    let pending = format!("/webhook_subscriptions/{id}/deliveries?status=pending");
+    let pending = format!("{}/deliveries?status=pending", subscription(&project).await);
     wait_until("no delivery is left", async || {
         project.get(&pending).await["total_items"] == 0
     })
@@ -116,13 +109,11 @@ async fn stuck_message_delays_only_its_own_instance() {
     let setup = inbox.setup().with("triggers.poll_interval_s", "1");
     let host = setup.start().await;
     let project = subscribe(&host).await;
-    let stuck = instance(&project, &connect(&project).await, 12).await;
-    let key = json!({ "api_key": harness::secret() });
-    let other = project.connect("abi", "API_KEY", "bob", key).await;
-    let other = instance(&project, &other, 12).await;
-    let list = project.get("/webhook_subscriptions").await.expect(200);
-    let subscription = list["items"][0]["id"].as_str().unwrap().to_owned();
-    let deliveries = format!("/webhook_subscriptions/{subscription}/deliveries");
+    let [amys, bobs] = ["amy", "bob"].map(|user| project.connect_with_key("abi", user));
+    let stuck = instance(&project, &amys.await, 12).await;
+    let other = instance(&project, &bobs.await, 12).await;
+    let subscription = subscription(&project).await;
+    let deliveries = format!("{subscription}/deliveries");
     let count = async |status: &str| {
         let page = format!("{deliveries}?status={status}&limit=20");
         project.get(&page).await.expect(200).json
@@ -143,9 +134,8 @@ async fn stuck_message_delays_only_its_own_instance() {
 
     // The others go on once the stuck one has ended.
     let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}/open") });
-    let path = format!("/webhook_subscriptions/{subscription}");
-    project.patch(&path, &change).await.expect(200);
-    let replay = format!("{deliveries}/{}/replay", stuck["id"].as_str().unwrap());
+    project.patch(&subscription, &change).await.expect(200);
+    let replay = format!("{deliveries}/{}/replay", given::text(&stuck["id"]));
     project.post(&replay, &json!({})).await.expect(200);
     wait_until("every number is acknowledged", async || {
         count("delivered").await["total_items"] == 24
@@ -167,7 +157,8 @@ async fn replay_of_ended_message_stops_no_other() {
     });
     let host = inbox.setup().start().await;
     let project = subscribe(&host).await;
-    let id = instance(&project, &connect(&project).await, EVENT_COUNT).await;
+    let account = project.connect_with_key("abi", "amy").await;
+    let id = instance(&project, &account, EVENT_COUNT).await;
     let active = format!("/trigger_instances/active?trigger_ids={id}");
     wait_until("the first poll was made", async || {
         project.get(&active).await.expect(200)["items"][0]["last_poll_at"].is_string()
@@ -175,9 +166,7 @@ async fn replay_of_ended_message_stops_no_other() {
     .await;
     let poll = format!("/trigger_instances/manage/{id}/poll");
     project.post(&poll, &json!({})).await.expect(200);
-    let list = project.get("/webhook_subscriptions").await.expect(200);
-    let subscription = list["items"][0]["id"].as_str().unwrap();
-    let deliveries = format!("/webhook_subscriptions/{subscription}/deliveries");
+    let deliveries = format!("{}/deliveries", subscription(&project).await);
     let delivered = async || {
         let page = format!("{deliveries}?status=delivered&limit=1");
         project.get(&page).await.expect(200).json

@@ -2,14 +2,20 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use ed25519_dalek::{Signature, Verifier, VerifyingKey};
-use harness::{Answer, Inbox, inbox::INBOX_ORIGIN, inbox::Message, wait_until};
+use harness::{
+    Answer, Client, Inbox,
+    inbox::{INBOX_ORIGIN, Message},
+    wait_until,
+};
 use serde_json::{Value, json};
+
+use crate::given::text;
 
 const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 
 fn key(shown: &Answer) -> VerifyingKey {
-    let text = shown["public_key"].as_str().unwrap();
-    let bytes = BASE64.decode(text.strip_prefix("whpk_").unwrap()).unwrap();
+    let key = text(&shown["public_key"]).strip_prefix("whpk_").unwrap();
+    let bytes = BASE64.decode(key).unwrap();
     VerifyingKey::from_bytes(&bytes.try_into().unwrap()).unwrap()
 }
 
@@ -26,17 +32,22 @@ fn is_signed_with(message: &Message, key: &VerifyingKey) -> bool {
     })
 }
 
-fn body(more: &Value) -> Value {
-    let mut body =
-        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    body
+/// Creates a subscription whose messages have asymmetric signatures.
+async fn create(project: &Client) -> Answer {
+    let body = json!({
+        "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"],
+        "asymmetric_signatures": true,
+    });
+    project.post(SUBSCRIPTIONS_PATH, &body).await.expect(201)
+}
+
+/// Returns the path of a created subscription.
+fn path_of(created: &Answer) -> String {
+    format!("{SUBSCRIPTIONS_PATH}/{}", text(&created["id"]))
 }
 
 /// Sends a test event and returns its message.
-async fn send(project: &harness::Client, inbox: &Inbox, path: &str) -> Message {
+async fn send(project: &Client, inbox: &Inbox, path: &str) -> Message {
     let before = inbox.received().len();
     let test = format!("{path}/test");
     project.post(&test, &json!({})).await.expect(201);
@@ -49,21 +60,20 @@ async fn asymmetric_signature_stands_beside_symmetric_one() {
     let inbox = Inbox::start();
     let host = inbox.setup().start().await;
     let project = host.as_project();
-    let asked = body(&json!({ "asymmetric_signatures": true }));
-    let created = project.post(SUBSCRIPTIONS_PATH, &asked).await.expect(201);
-    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
+    let created = create(&project).await;
+    let path = path_of(&created);
     let read = project.get(&path).await.expect(200);
     assert_eq!(read["public_key"], created["public_key"]);
     let message = send(&project, &inbox, &path).await;
     assert!(is_signed_with(&message, &key(&created)));
-    assert!(message.is_signed_with(created["secret"].as_str().unwrap()));
+    assert!(message.is_signed_with(text(&created["secret"])));
 
     let off = json!({ "asymmetric_signatures": false });
     let plain = project.patch(&path, &off).await.expect(200);
     assert_eq!(plain["public_key"], Value::Null);
     let message = send(&project, &inbox, &path).await;
     assert!(!message.header("webhook-signature").contains("v1a"));
-    assert!(message.is_signed_with(created["secret"].as_str().unwrap()));
+    assert!(message.is_signed_with(text(&created["secret"])));
     let on = json!({ "asymmetric_signatures": true });
     let other = project.patch(&path, &on).await.expect(200);
     assert_ne!(other["public_key"], created["public_key"]);
@@ -73,13 +83,11 @@ async fn asymmetric_signature_stands_beside_symmetric_one() {
 async fn rotated_key_signs_alone_or_beside_old() {
     for overlap in ["0", "3600"] {
         let inbox = Inbox::start();
-        let settings = inbox.setup();
-        let settings = settings.with("webhooks.secret_overlap_s", overlap);
-        let host = settings.start().await;
+        let setup = inbox.setup().with("webhooks.secret_overlap_s", overlap);
+        let host = setup.start().await;
         let project = host.as_project();
-        let asked = body(&json!({ "asymmetric_signatures": true }));
-        let old = project.post(SUBSCRIPTIONS_PATH, &asked).await.expect(201);
-        let path = format!("{SUBSCRIPTIONS_PATH}/{}", old["id"].as_str().unwrap());
+        let old = create(&project).await;
+        let path = path_of(&old);
         let rotate = format!("{path}/rotate_secret");
         let new = project.post(&rotate, &json!({})).await.expect(200);
         let read = project.get(&path).await.expect(200);

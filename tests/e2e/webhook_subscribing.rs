@@ -1,7 +1,5 @@
 //! Subscribing at providers: trigger instances that create, renew and delete webhooks by themselves.
 
-use std::{fs, path::Path};
-
 use harness::{
     Answer, Client, HookProvider, Host, client::Body, free_port, host::Setup, signed::hmac_sha256,
     unique, wait_until,
@@ -11,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::documents::BUILT_TOOLKITS_FOLDER;
+use crate::documents::folder_with;
 
 const STREAM_PATH: &str = "/trigger_instances/stream";
 pub(crate) const GITHUB_TRIGGER: &str = "GITHUB_ISSUE_CHANGED";
@@ -19,14 +17,7 @@ const CALENDAR_TRIGGER: &str = "GOOGLECALENDAR_CALENDAR_CHANGED";
 
 /// Returns settings of a server with the toolkits that subscribe, and their folder.
 pub(crate) fn setup(provider: &HookProvider) -> (Setup, TempDir) {
-    let toolkits = tempfile::tempdir().unwrap();
-    for name in ["github.wasm", "googlecalendar.wasm"] {
-        fs::copy(
-            Path::new(BUILT_TOOLKITS_FOLDER).join(name),
-            toolkits.path().join(name),
-        )
-        .unwrap();
-    }
+    let toolkits = folder_with(&["github", "googlecalendar"]);
     let setup = provider
         .setup()
         .with("toolkits", toolkits.path().to_str().unwrap())
@@ -91,6 +82,19 @@ impl Given {
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
 
+    /// Creates an instance for the issues of a repository and returns its id.
+    async fn watch(&self, repository: &str) -> String {
+        let config = json!({ "repository": repository });
+        self.instance(GITHUB_TRIGGER, config).await
+    }
+
+    /// Does the same and waits until the instance is subscribed.
+    async fn subscribe(&self, repository: &str) -> String {
+        let id = self.watch(repository).await;
+        self.wait_for(&id, "subscribed").await;
+        id
+    }
+
     /// Waits until the subscription of an instance has a status, and returns the instance.
     pub(crate) async fn wait_for(&self, id: &str, status: &str) -> Value {
         let what = format!("the subscription is {status}");
@@ -105,10 +109,6 @@ impl Given {
         let path = format!("/trigger_instances/manage/{id}");
         let body = json!({ "status": status });
         self.project.patch(&path, &body).await.expect(200);
-    }
-
-    async fn delete(&self, path: &str) {
-        self.project.delete(path).await.expect(200);
     }
 }
 
@@ -140,28 +140,22 @@ async fn subscribed_instance_receives_with_a_hidden_secret() {
     let Shared { provider, host, .. } = shared().await;
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
-    let config = json!({ "repository": repository });
-    let id = given.instance(GITHUB_TRIGGER, config.clone()).await;
-    let read = given.wait_for(&id, "subscribed").await;
-    assert_eq!(read["trigger_config"], config);
+    let id = given.subscribe(&repository).await;
+    let read = given.read(&id).await;
+    assert_eq!(read["trigger_config"], json!({ "repository": repository }));
     assert_eq!(read["subscription"]["expires_at"], Value::Null);
     let hooks = provider.hooks(&repository);
     let [hook] = hooks.as_slice() else {
         panic!("one webhook is created: {hooks:?}")
     };
     assert!(hook.secret.len() >= 32 && !hook.secret.contains(':'));
-    assert!(
-        !host.output().contains(&hook.secret),
-        "the log has the secret"
-    );
+    let log = host.output();
+    assert!(!log.contains(&hook.secret), "the log has the secret");
     assert!(!read.to_string().contains(&hook.secret));
     let mut stream = given.project.open_stream(STREAM_PATH, None).await;
     // Another instance has its own webhook, and gets nothing of this one.
     let other = format!("o/{}", unique(6));
-    let other_id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": other }))
-        .await;
-    given.wait_for(&other_id, "subscribed").await;
+    given.subscribe(&other).await;
     let others = provider.hooks(&other);
     assert_ne!(others[0].url, hook.url);
     let refused = deliver(&given.project, &hook.url, &others[0].secret, &repository).await;
@@ -180,10 +174,7 @@ async fn disabled_and_deleted_instances_are_unsubscribed() {
     let Shared { provider, .. } = shared().await;
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
-    let id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
-    given.wait_for(&id, "subscribed").await;
+    let id = given.subscribe(&repository).await;
     let url = provider.hooks(&repository)[0].url.clone();
     given.set(&id, "disable").await;
     given.wait_for(&id, "unsubscribed").await;
@@ -192,9 +183,8 @@ async fn disabled_and_deleted_instances_are_unsubscribed() {
     given.wait_for(&id, "subscribed").await;
     let hook = provider.hooks(&repository).remove(0);
     assert_eq!(hook.url, url);
-    given
-        .delete(&format!("/trigger_instances/manage/{id}"))
-        .await;
+    let path = format!("/trigger_instances/manage/{id}");
+    given.project.delete(&path).await.expect(200);
     let refused = deliver(&given.project, &url, &hook.secret, &repository).await;
     assert_eq!(refused.status, 404);
     wait_until("the webhook is deleted", async || {
@@ -208,10 +198,7 @@ async fn end_is_tried_five_times() {
     let Shared { provider, .. } = shared().await;
     let given = Given::github().await;
     let repository = format!("o/stuck-{}", unique(6));
-    let id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
-    given.wait_for(&id, "subscribed").await;
+    let id = given.subscribe(&repository).await;
     given.set(&id, "disable").await;
     given.wait_for(&id, "unsubscribed").await;
     assert_eq!(provider.refused_removals(&repository), 5);
@@ -222,13 +209,9 @@ async fn deleted_account_is_unsubscribed_before() {
     let Shared { provider, .. } = shared().await;
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
-    let id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
-    given.wait_for(&id, "subscribed").await;
-    given
-        .delete(&format!("/connected_accounts/{}", given.account))
-        .await;
+    given.subscribe(&repository).await;
+    let path = format!("/connected_accounts/{}", given.account);
+    given.project.delete(&path).await.expect(200);
     assert!(provider.hooks(&repository).is_empty());
 }
 
@@ -237,10 +220,7 @@ async fn deleted_project_is_unsubscribed_if_asked() {
     let Shared { provider, host, .. } = shared().await;
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
-    let id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
-    given.wait_for(&id, "subscribed").await;
+    given.subscribe(&repository).await;
     let project = given.project.project_id().await;
     let path = format!("/org/owner/project/{project}?revoke_on_delete=true");
     host.as_org().delete(&path).await.expect(200);
@@ -259,10 +239,7 @@ async fn given_secret_is_not_subscribed() {
     let body = json!({ "connected_account_id": given.account, "trigger_config": {} });
     let path = format!("/trigger_instances/{GITHUB_TRIGGER}/upsert");
     given.project.post(&path, &body).await.expect(400);
-    let again = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
-    given.wait_for(&again, "subscribed").await;
+    given.subscribe(&repository).await;
     assert_eq!(provider.hooks(&repository).len(), 1);
 }
 
@@ -271,9 +248,7 @@ async fn refused_subscription_disables_the_instance() {
     let given = Given::github().await;
     let mut stream = given.project.open_stream(STREAM_PATH, None).await;
     let repository = format!("o/refused-{}", unique(6));
-    let id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
+    let id = given.watch(&repository).await;
     let read = given.wait_for(&id, "failed").await;
     assert_eq!(read["disabled_reason"], "subscription_auth_failure");
     let error = read["subscription"]["last_error"].as_str().unwrap();
@@ -289,9 +264,8 @@ async fn subscription_is_renewed_before_it_expires() {
     let Shared { provider, .. } = shared().await;
     let given = Given::calendar().await;
     let calendar = format!("brief-{}", unique(6));
-    let id = given
-        .instance(CALENDAR_TRIGGER, json!({ "calendar_id": calendar }))
-        .await;
+    let config = json!({ "calendar_id": calendar });
+    let id = given.instance(CALENDAR_TRIGGER, config).await;
     let read = given.wait_for(&id, "subscribed").await;
     let first = provider.hooks(&calendar).remove(0);
     wait_until("the channel is renewed", async || {
@@ -328,9 +302,8 @@ async fn subscription_is_renewed_before_it_expires() {
 async fn failing_renewal_disables_the_instance() {
     let given = Given::calendar().await;
     let calendar = format!("brief-broken-{}", unique(6));
-    let id = given
-        .instance(CALENDAR_TRIGGER, json!({ "calendar_id": calendar }))
-        .await;
+    let config = json!({ "calendar_id": calendar });
+    let id = given.instance(CALENDAR_TRIGGER, config).await;
     given.wait_for(&id, "subscribed").await;
     wait_until("the instance is disabled", async || {
         given.read(&id).await["disabled_reason"] == "subscription_refresh_failure"
@@ -349,9 +322,7 @@ async fn kill_while_subscribing_makes_one_webhook() {
     let host = setup.start().await;
     let mut given = Given::new(host.as_project(), "github").await;
     let repository = format!("o/silent-{}", unique(6));
-    let id = given
-        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
-        .await;
+    let id = given.watch(&repository).await;
     wait_until("the webhook is created", async || {
         !provider.hooks(&repository).is_empty()
     })

@@ -18,6 +18,8 @@ use harness::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
 
+use crate::given::{self, text};
+
 const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 const TRIGGER_MESSAGE: &str = "service.trigger.message";
 
@@ -37,14 +39,11 @@ impl Subscription {
 
     async fn with(client: Client, more: Value) -> Self {
         let path = format!("/{}", unique(6));
-        let mut body = json!({ "webhook_url": format!("{INBOX_ORIGIN}{path}"), "enabled_events": [TRIGGER_MESSAGE] });
-        for (name, value) in more.as_object().unwrap() {
-            body[name] = value.clone();
-        }
+        let body = given::merged(body(&format!("{INBOX_ORIGIN}{path}")), &more);
         let made = client.post(SUBSCRIPTIONS_PATH, &body).await.expect(201);
         Self {
-            id: made["id"].as_str().unwrap().to_owned(),
-            secret: made["secret"].as_str().unwrap().to_owned(),
+            id: text(&made["id"]).to_owned(),
+            secret: text(&made["secret"]).to_owned(),
             client,
             path,
         }
@@ -52,6 +51,14 @@ impl Subscription {
 
     fn at(&self, tail: &str) -> String {
         format!("{SUBSCRIPTIONS_PATH}/{}{tail}", self.id)
+    }
+
+    async fn read(&self) -> Answer {
+        self.client.get(&self.at("")).await.expect(200)
+    }
+
+    async fn change(&self, changes: Value) -> Answer {
+        self.client.patch(&self.at(""), &changes).await.expect(200)
     }
 
     /// Sends a test event and returns its delivery.
@@ -66,8 +73,7 @@ impl Subscription {
     }
 
     async fn delivery(&self, sent: &Answer) -> Answer {
-        let id = sent["id"].as_str().unwrap();
-        let path = self.at(&format!("/deliveries/{id}"));
+        let path = self.at(&format!("/deliveries/{}", text(&sent["id"])));
         self.client.get(&path).await.expect(200)
     }
 
@@ -96,44 +102,40 @@ fn body(url: &str) -> Value {
     json!({ "webhook_url": url, "enabled_events": [TRIGGER_MESSAGE] })
 }
 
+/// Creates a subscription at the root of an inbox.
+async fn create(project: &Client) -> Answer {
+    let body = body(INBOX_ORIGIN);
+    project.post(SUBSCRIPTIONS_PATH, &body).await.expect(201)
+}
+
+/// Returns the path of a created subscription.
+fn path_of(created: &Answer) -> String {
+    format!("{SUBSCRIPTIONS_PATH}/{}", text(&created["id"]))
+}
+
 #[tokio::test]
 async fn subscription_is_created_read_changed_deleted() {
     let project = Host::shared().await.new_project().await;
-    let created = project
-        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
-        .await
-        .expect(201);
+    let created = create(&project).await;
     assert_eq!(created["version"], "V3");
     assert_eq!(created["webhook_url"], INBOX_ORIGIN);
-    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
+    let path = path_of(&created);
     assert_eq!(project.get(&path).await.expect(200).json, created.json);
-    let list = project
-        .get(&format!("{SUBSCRIPTIONS_PATH}?limit=1"))
-        .await
-        .expect(200);
+    let list = format!("{SUBSCRIPTIONS_PATH}?limit=1");
+    let list = project.get(&list).await.expect(200);
     assert_eq!(list["items"], json!([created.json]));
     assert_eq!(list["total_items"], 1);
-    project
-        .patch(&path, &json!({}))
-        .await
-        .expect(400)
-        .assert_envelope();
+    let unchanged = project.patch(&path, &json!({})).await;
+    unchanged.expect(400).assert_envelope();
     let change = json!({ "version": "V1", "webhook_url": format!("{INBOX_ORIGIN}/new") });
     let changed = project.patch(&path, &change).await.expect(200);
-    assert_eq!(
-        (&changed["version"], &changed["secret"]),
-        (&json!("V1"), &created["secret"])
-    );
+    assert_eq!(changed["version"], "V1");
+    assert_eq!(changed["secret"], created["secret"]);
     assert_eq!(changed["webhook_url"], change["webhook_url"]);
-    assert_eq!(
-        project.delete(&path).await.expect(200).json,
-        json!({ "success": true })
-    );
+    let deleted = project.delete(&path).await.expect(200);
+    assert_eq!(deleted.json, json!({ "success": true }));
     project.get(&path).await.expect(404).assert_envelope();
-    project
-        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
-        .await
-        .expect(201);
+    create(&project).await;
 }
 
 #[tokio::test]
@@ -141,11 +143,8 @@ async fn second_subscription_is_refused() {
     let project = Host::shared().await.new_project().await;
     let body = body(INBOX_ORIGIN);
     let attempts = (0..8).map(|_| project.post(SUBSCRIPTIONS_PATH, &body));
-    let mut statuses: Vec<_> = futures::future::join_all(attempts)
-        .await
-        .iter()
-        .map(|answer| answer.status)
-        .collect();
+    let answers = futures::future::join_all(attempts).await;
+    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 409, 409, 409, 409, 409, 409, 409]);
 }
@@ -153,28 +152,20 @@ async fn second_subscription_is_refused() {
 #[tokio::test]
 async fn events_must_fit_the_version() {
     let project = Host::shared().await.new_project().await;
-    let types = project
-        .get(&format!("{SUBSCRIPTIONS_PATH}/event_types"))
-        .await
-        .expect(200);
+    let types = format!("{SUBSCRIPTIONS_PATH}/event_types");
+    let types = project.get(&types).await.expect(200);
     for kind in types["items"].as_array().unwrap() {
         for version in ["V1", "V2", "V3"] {
             let mut body = body(INBOX_ORIGIN);
             body["enabled_events"] = json!([kind["event_type"]]);
             body["version"] = json!(version);
-            let fits = kind["supported_versions"]
-                .as_array()
-                .unwrap()
-                .contains(&json!(version));
+            let supported = kind["supported_versions"].as_array().unwrap();
+            let fits = supported.contains(&json!(version));
+            let status = if fits { 201 } else { 400 };
             let answer = project.post(SUBSCRIPTIONS_PATH, &body).await;
-            assert_eq!(
-                answer.status,
-                if fits { 201 } else { 400 },
-                "{body}: {answer:#?}"
-            );
+            assert_eq!(answer.status, status, "{body}: {answer:#?}");
             if fits {
-                let path = format!("{SUBSCRIPTIONS_PATH}/{}", answer["id"].as_str().unwrap());
-                project.delete(&path).await.expect(200);
+                project.delete(&path_of(&answer)).await.expect(200);
             }
         }
     }
@@ -185,33 +176,20 @@ async fn events_must_fit_the_version() {
     ] {
         let mut body = body(INBOX_ORIGIN);
         body["enabled_events"] = events;
-        project
-            .post(SUBSCRIPTIONS_PATH, &body)
-            .await
-            .expect(400)
-            .assert_envelope();
+        let refused = project.post(SUBSCRIPTIONS_PATH, &body).await;
+        refused.expect(400).assert_envelope();
     }
-    let created = project
-        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
-        .await
-        .expect(201);
-    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
+    let path = path_of(&create(&project).await);
     let expired = json!({ "enabled_events": ["service.connected_account.expired"] });
     project.patch(&path, &expired).await.expect(200);
-    project
-        .patch(&path, &json!({ "version": "V2" }))
-        .await
-        .expect(400);
+    let older = json!({ "version": "V2" });
+    project.patch(&path, &older).await.expect(400);
 }
 
 #[tokio::test]
 async fn urls_that_must_not_be_reached_are_refused() {
     let project = Host::shared().await.new_project().await;
-    let created = project
-        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
-        .await
-        .expect(201);
-    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
+    let path = path_of(&create(&project).await);
     let other = Host::shared().await.new_project().await;
     for url in [
         "http://hooks.example.com/",
@@ -229,32 +207,20 @@ async fn urls_that_must_not_be_reached_are_refused() {
         "hooks.example.com",
         "",
     ] {
-        other
-            .post(SUBSCRIPTIONS_PATH, &body(url))
-            .await
-            .expect(400)
-            .assert_envelope();
         let change = json!({ "webhook_url": url });
-        project
-            .patch(&path, &change)
-            .await
-            .expect(400)
-            .assert_envelope();
+        for refused in [
+            other.post(SUBSCRIPTIONS_PATH, &body(url)).await,
+            project.patch(&path, &change).await,
+        ] {
+            refused.expect(400).assert_envelope();
+        }
     }
-    let url = |characters: usize| {
-        format!(
-            "{INBOX_ORIGIN}/{}",
-            "x".repeat(characters - INBOX_ORIGIN.len() - 1)
-        )
-    };
-    other
-        .post(SUBSCRIPTIONS_PATH, &body(&url(2_049)))
-        .await
-        .expect(400);
-    other
-        .post(SUBSCRIPTIONS_PATH, &body(&url(2_048)))
-        .await
-        .expect(201);
+    for (characters, status) in [(2_049, 400), (2_048, 201)] {
+        let rest = "x".repeat(characters - INBOX_ORIGIN.len() - 1);
+        let body = body(&format!("{INBOX_ORIGIN}/{rest}"));
+        let answer = other.post(SUBSCRIPTIONS_PATH, &body).await;
+        answer.expect(status);
+    }
 }
 
 #[tokio::test]
@@ -263,29 +229,14 @@ async fn loopback_url_needs_allowed_address() {
     let setup = Setup::new().with("net.allow", "127.0.0.0/8");
     let allowed = setup.start().await;
     let project = allowed.as_project();
-    let created = project
-        .post(SUBSCRIPTIONS_PATH, &body(&inbox.origin))
-        .await
-        .expect(201);
-    let test = format!(
-        "{SUBSCRIPTIONS_PATH}/{}/test",
-        created["id"].as_str().unwrap()
-    );
+    let own = body(&inbox.origin);
+    let created = project.post(SUBSCRIPTIONS_PATH, &own).await.expect(201);
+    let path = path_of(&created);
+    let test = format!("{path}/test");
     project.post(&test, &json!({})).await.expect(201);
     wait_until("it arrives", || async { !inbox.received().is_empty() }).await;
-    let unsure = Host::shared().await.new_project().await;
-    let refused = unsure.post(SUBSCRIPTIONS_PATH, &body(&inbox.origin)).await;
-    let refused = refused.expect(400);
-    let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("`net.allow`"), "{message}");
     let plain = body("http://hooks.example.com/");
-    project
-        .delete(&format!(
-            "{SUBSCRIPTIONS_PATH}/{}",
-            created["id"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    project.delete(&path).await.expect(200);
     project.post(SUBSCRIPTIONS_PATH, &plain).await.expect(400);
 }
 
@@ -294,10 +245,7 @@ async fn refused_loopback_url_names_its_setting() {
     let project = Host::shared().await.new_project().await;
     let refusal = async |url: &str| {
         let refused = project.post(SUBSCRIPTIONS_PATH, &body(url)).await;
-        refused.expect(400)["error"]["message"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        refused.expect(400)["error"]["message"].clone()
     };
     for url in [
         "http://localhost:3000/hook",
@@ -305,13 +253,10 @@ async fn refused_loopback_url_names_its_setting() {
         "http://[::1]/",
     ] {
         let message = refusal(url).await;
-        assert!(
-            message.contains("`net.allow`, for example `127.0.0.0/8`"),
-            "{url}: {message}"
-        );
+        given::assert_contains(&message, "`net.allow`, for example `127.0.0.0/8`");
     }
     let message = refusal("http://hooks.example.com/").await;
-    assert!(!message.contains("loopback"), "{message}");
+    assert!(!text(&message).contains("loopback"), "{message}");
 }
 
 #[tokio::test]
@@ -322,20 +267,14 @@ async fn views_of_project_mirror_its_subscription() {
         let info = project.get("/auth/session/info").await.expect(200);
         info["project"].clone()
     };
-    let id = info().await["nano_id"].as_str().unwrap().to_owned();
-    let detail = || async {
-        let path = format!("/org/owner/project/{id}");
-        host.as_org().get(&path).await.expect(200)
-    };
+    let path = format!("/org/owner/project/{}", project.project_id().await);
+    let detail = || async { host.as_org().get(&path).await.expect(200) };
     assert_eq!(detail().await["webhook_url"], Value::Null);
     let mut wanted = body(INBOX_ORIGIN);
     wanted["version"] = json!("V2");
     let created = project.post(SUBSCRIPTIONS_PATH, &wanted).await.expect(201);
-    let list = host
-        .as_org()
-        .get("/org/owner/project/list")
-        .await
-        .expect(200);
+    let list = host.as_org().get("/org/owner/project/list").await;
+    let list = list.expect(200);
     for (view, secret) in [
         (detail().await.json, &created["secret"]),
         (list["data"][0].clone(), &created["secret"]),
@@ -353,22 +292,15 @@ async fn views_of_project_mirror_its_subscription() {
 async fn secret_is_shown_on_reads_unless_unset() {
     let host = Setup::new().with("keys.reveal", "false").start().await;
     let project = host.as_project();
-    let created = project
-        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
-        .await
-        .expect(201);
-    let secret = created["secret"].as_str().unwrap();
-    assert!(
-        secret.len() >= 32 && !secret.starts_with("whsec_"),
-        "{secret}"
-    );
-    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
-    let list = host
-        .as_org()
-        .get("/org/owner/project/list")
-        .await
-        .expect(200);
-    for read in [project.get(&path).await.expect(200), list] {
+    let created = create(&project).await;
+    let secret = text(&created["secret"]);
+    assert!(secret.len() >= 32, "{secret}");
+    assert!(!secret.starts_with("whsec_"), "{secret}");
+    for read in [
+        project.get(&path_of(&created)).await,
+        host.as_org().get("/org/owner/project/list").await,
+    ] {
+        let read = read.expect(200);
         assert!(!read.text.contains(secret), "{}", read.text);
     }
 }
@@ -380,9 +312,8 @@ async fn messages_have_the_documented_form() {
     for version in ["V1", "V2", "V3"] {
         let events = json!({ "version": version, "enabled_events": ["acme.trigger.message"] });
         let subscription = Subscription::with(host.new_project().await, events).await;
-        let sent = subscription
-            .send(json!({ "service": "mail", "n": 1.0 }))
-            .await;
+        let data = json!({ "service": "mail", "n": 1.0 });
+        let sent = subscription.send(data.clone()).await;
         subscription.wait_for(&sent, "delivered").await;
         let message = subscription.received(&inbox).remove(0);
         assert_eq!(message.header("content-type"), "application/json");
@@ -390,12 +321,8 @@ async fn messages_have_the_documented_form() {
         assert_eq!(message.id(), sent["message_id"].as_str().unwrap());
         assert!(message.is_signed_with(&subscription.secret));
         let json = message.json();
-        let names: Vec<_> = json
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
+        let members = json.as_object().unwrap();
+        let names: Vec<_> = members.keys().map(String::as_str).collect();
         let expected: &[_] = match version {
             "V1" => &[
                 "trigger_name",
@@ -409,12 +336,10 @@ async fn messages_have_the_documented_form() {
         };
         assert_eq!(names, expected, "{json}");
         match version {
-            "V1" => assert_eq!(json["payload"], json!({ "service": "mail", "n": 1.0 })),
+            "V1" => assert_eq!(json["payload"], data),
             "V2" => {
-                assert_eq!(
-                    (&json["type"], &json["data"]["service"]),
-                    (&json!("test_event"), &json!("mail"))
-                );
+                assert_eq!(json["type"], "test_event");
+                assert_eq!(json["data"]["service"], "mail");
                 for name in [
                     "connection_id",
                     "connection_nano_id",
@@ -428,7 +353,7 @@ async fn messages_have_the_documented_form() {
             _ => {
                 assert_eq!(json["type"], "acme.trigger.message");
                 assert_eq!(json["id"], message.id());
-                assert_eq!(json["data"], json!({ "service": "mail", "n": 1.0 }));
+                assert_eq!(json["data"], data);
                 for name in [
                     "log_id",
                     "trigger_slug",
@@ -448,11 +373,8 @@ async fn messages_have_the_documented_form() {
 async fn rotated_secret_signs_alone_or_beside_old() {
     for overlap in ["0", "3600"] {
         let inbox = Inbox::start();
-        let host = inbox
-            .setup()
-            .with("webhooks.secret_overlap_s", overlap)
-            .start()
-            .await;
+        let setup = inbox.setup().with("webhooks.secret_overlap_s", overlap);
+        let host = setup.start().await;
         let subscription = Subscription::new(host.as_project()).await;
         let rotated = subscription.post("/rotate_secret", json!({})).await;
         let rotated = rotated.expect(200);
@@ -484,18 +406,13 @@ async fn failed_message_is_retried_until_accepted() {
         [&json!(500), &json!(404), &Value::Null, &json!(204)]
     );
     assert_eq!(attempts[0]["response"], "noted");
-    assert!(
-        attempts[2]["error"].as_str().unwrap().contains("timeout"),
-        "{attempts:?}"
-    );
+    given::assert_contains(&attempts[2]["error"], "timeout");
     assert_eq!(delivered["attempt_count"], 4);
     let received = subscription.received(&inbox);
     assert_eq!(received.len(), 4);
     for message in &received {
-        assert_eq!(
-            (message.id(), &message.body),
-            (received[0].id(), &received[0].body)
-        );
+        assert_eq!(message.id(), received[0].id());
+        assert_eq!(message.body, received[0].body);
         assert!(message.is_signed_with(&subscription.secret));
     }
 }
@@ -503,11 +420,8 @@ async fn failed_message_is_retried_until_accepted() {
 #[tokio::test]
 async fn last_failure_ends_a_delivery() {
     let inbox = Inbox::with(|_| Reply::Status(500));
-    let host = inbox
-        .setup()
-        .with("webhooks.retry_delays_s", "0.1,0.1")
-        .start()
-        .await;
+    let setup = inbox.setup().with("webhooks.retry_delays_s", "0.1,0.1");
+    let host = setup.start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({})).await;
     let failed = subscription.wait_for(&sent, "failed").await;
@@ -546,33 +460,21 @@ async fn endpoint_may_ask_to_wait() {
 
 #[tokio::test]
 async fn gone_endpoint_is_disabled_until_changed() {
-    let inbox = Inbox::with(|message| {
-        Reply::Status(if message.path.ends_with("/new") {
-            200
-        } else {
-            410
-        })
+    let inbox = Inbox::with(|message| match message.path.ends_with("/new") {
+        true => Reply::Status(200),
+        false => Reply::Status(410),
     });
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({})).await;
     let failed = subscription.wait_for(&sent, "failed").await;
     assert_eq!(failed["attempt_count"], 1);
-    let disabled = host
-        .as_project()
-        .get(&subscription.at(""))
-        .await
-        .expect(200);
-    assert_eq!(disabled["disabled_reason"], "gone");
+    assert_eq!(subscription.read().await["disabled_reason"], "gone");
     let second = subscription.send(json!({})).await;
     let unsent = subscription.wait_for(&second, "failed").await;
     assert_eq!(unsent["attempt_count"], 0);
     let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}{}/new", subscription.path) });
-    let enabled = host
-        .as_project()
-        .patch(&subscription.at(""), &change)
-        .await
-        .expect(200);
+    let enabled = subscription.change(change).await;
     assert_eq!(enabled["disabled_at"], Value::Null);
     let replay = subscription.post("/deliveries/replay", json!({})).await;
     assert_eq!(replay.expect(200)["replayed"], 2);
@@ -600,38 +502,26 @@ async fn late_refusal_spares_changed_subscription() {
     let sent = subscription.send(json!({})).await;
     arrived.recv().await.unwrap();
     let new = json!({ "webhook_url": format!("{INBOX_ORIGIN}{}/new", subscription.path) });
-    host.as_project()
-        .patch(&subscription.at(""), &new)
-        .await
-        .expect(200);
+    subscription.change(new).await;
     change.send(()).unwrap();
     let delivered = subscription.wait_for(&sent, "delivered").await;
     assert_eq!(delivered["attempt_count"], 2);
-    let read = host.as_project().get(&subscription.at("")).await;
-    assert_eq!(read.expect(200)["disabled_at"], Value::Null);
+    assert_eq!(subscription.read().await["disabled_at"], Value::Null);
 }
 
 #[tokio::test]
 async fn endpoint_that_keeps_failing_is_disabled() {
     let inbox = Inbox::with(|_| Reply::Status(503));
-    let host = inbox
-        .setup()
-        .with("events.disable_after_s", "1")
-        .start()
-        .await;
+    let setup = inbox.setup().with("events.disable_after_s", "1");
+    let host = setup.start().await;
     let subscription = Subscription::new(host.as_project()).await;
     for _ in 0..3 {
         subscription.send(json!({})).await;
     }
-    let disabled = || async {
-        let read = host
-            .as_project()
-            .get(&subscription.at(""))
-            .await
-            .expect(200);
-        read["disabled_reason"] == "failing"
-    };
-    wait_until("the subscription is disabled", disabled).await;
+    wait_until("the subscription is disabled", async || {
+        subscription.read().await["disabled_reason"] == "failing"
+    })
+    .await;
     wait_until("no delivery is left", || async {
         subscription.count("pending").await == 0
     })
@@ -644,11 +534,8 @@ async fn redirect_is_a_failure_and_not_followed() {
         "/elsewhere" => Reply::Status(200),
         _ => Reply::With(307, "location", format!("{INBOX_ORIGIN}/elsewhere")),
     });
-    let host = inbox
-        .setup()
-        .with("webhooks.retry_delays_s", "0.1")
-        .start()
-        .await;
+    let setup = inbox.setup().with("webhooks.retry_delays_s", "0.1");
+    let host = setup.start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({})).await;
     let failed = subscription.wait_for(&sent, "failed").await;
@@ -662,18 +549,14 @@ async fn large_response_is_cut_and_dripping_one_ends() {
         Some("large") => Reply::Large(200, 10 << 20),
         _ => Reply::Dripping,
     });
-    let settings = inbox.setup().with("webhooks.timeout_s", "2");
-    let host = settings
-        .with("webhooks.retry_delays_s", "0.1")
-        .start()
-        .await;
+    let setup = inbox.setup().with("webhooks.timeout_s", "2");
+    let setup = setup.with("webhooks.retry_delays_s", "0.1");
+    let host = setup.start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let large = subscription.send(json!({ "case": "large" })).await;
     let delivered = subscription.wait_for(&large, "delivered").await;
-    assert_eq!(
-        delivered["attempts"][0]["response"].as_str().unwrap().len(),
-        4 << 10
-    );
+    let kept = text(&delivered["attempts"][0]["response"]);
+    assert_eq!(kept.len(), 4 << 10);
     let dripping = subscription.send(json!({ "case": "dripping" })).await;
     let failed = subscription.wait_for(&dripping, "failed").await;
     assert_eq!(failed["attempt_count"], 2);
@@ -686,11 +569,8 @@ async fn hanging_endpoints_delay_no_other() {
         true => Reply::Hanging,
         false => Reply::Status(200),
     });
-    let host = inbox
-        .setup()
-        .with("webhooks.timeout_s", "300")
-        .start()
-        .await;
+    let setup = inbox.setup().with("webhooks.timeout_s", "300");
+    let host = setup.start().await;
     let mut hanging = Vec::new();
     for _ in 0..10 {
         let subscription = Subscription::new(host.new_project().await).await;
@@ -704,11 +584,10 @@ async fn hanging_endpoints_delay_no_other() {
         healthy.send(json!({ "number": number })).await;
     }
     // The hanging endpoints answer nothing before their timeout of five minutes.
-    wait_for(
-        Duration::from_secs(120),
-        "the healthy endpoint has all",
-        || async { healthy.count("delivered").await == 50 },
-    )
+    let limit = Duration::from_secs(120);
+    wait_for(limit, "the healthy endpoint has all", async || {
+        healthy.count("delivered").await == 50
+    })
     .await;
     for subscription in hanging {
         let open = subscription.received(&inbox).len();
@@ -742,17 +621,13 @@ async fn concurrency_limits_of_deliveries_hold() {
 #[tokio::test]
 async fn replay_of_too_many_events_is_refused() {
     let inbox = Inbox::start();
-    let host = inbox
-        .setup()
-        .with("limits.accounts_per_project", "40")
-        .start()
-        .await;
+    let setup = inbox.setup().with("limits.accounts_per_project", "40");
+    let host = setup.start().await;
     let subscription = Subscription::new(host.as_project()).await;
-    let path = subscription.at("/deliveries/replay");
     for number in 0..3 {
         let sent = subscription.send(json!({ "number": number })).await;
         subscription.wait_for(&sent, "delivered").await;
-        let replayed = host.as_project().post(&path, &json!({})).await;
+        let replayed = subscription.post("/deliveries/replay", json!({})).await;
         let status = if number < 2 { 200 } else { 400 };
         replayed.expect(status);
     }
@@ -764,14 +639,9 @@ async fn deleted_subscription_gets_no_more_messages() {
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     subscription.send(json!({})).await;
-    wait_until("an attempt failed", || async {
-        !inbox.received().is_empty()
-    })
-    .await;
-    host.as_project()
-        .delete(&subscription.at(""))
-        .await
-        .expect(200);
+    wait_until("an attempt failed", async || !inbox.received().is_empty()).await;
+    let project = host.as_project();
+    project.delete(&subscription.at("")).await.expect(200);
     let other = Subscription::new(host.as_project()).await;
     let before = subscription.received(&inbox).len();
     // A whole schedule of the other subscription passes meanwhile.
@@ -779,10 +649,8 @@ async fn deleted_subscription_gets_no_more_messages() {
     other.wait_for(&sent, "failed").await;
     // An attempt that was under way when the deletion was acknowledged may have arrived.
     assert!(subscription.received(&inbox).len() <= before + 1);
-    host.as_project()
-        .get(&subscription.at("/deliveries"))
-        .await
-        .expect(404);
+    let deliveries = subscription.at("/deliveries");
+    project.get(&deliveries).await.expect(404);
 }
 
 #[tokio::test]
@@ -790,10 +658,10 @@ async fn deleted_project_sends_nothing_more() {
     let inbox = Inbox::with(|_| Reply::Status(500));
     let host = inbox.setup().start().await;
     let project = host.new_project().await;
-    let path = format!("/org/owner/project/{}", project.project_id().await);
+    let id = project.project_id().await;
     let subscription = Subscription::new(project).await;
     subscription.send(json!({})).await;
-    host.as_org().delete(&path).await.expect(200);
+    host.delete_project(&id).await;
     let before = subscription.received(&inbox).len();
     let other = Subscription::new(host.as_project()).await;
     let sent = other.send(json!({})).await;
@@ -803,31 +671,20 @@ async fn deleted_project_sends_nothing_more() {
 
 #[tokio::test]
 async fn change_applies_to_unfinished_deliveries() {
-    let inbox = Inbox::with(|message| {
-        Reply::Status(if message.path.ends_with("/new") {
-            200
-        } else {
-            500
-        })
+    let inbox = Inbox::with(|message| match message.path.ends_with("/new") {
+        true => Reply::Status(200),
+        false => Reply::Status(500),
     });
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({ "n": 1 })).await;
-    wait_until("an attempt failed", || async {
-        !inbox.received().is_empty()
-    })
-    .await;
+    wait_until("an attempt failed", async || !inbox.received().is_empty()).await;
     let new = format!("{}/new", subscription.path);
     let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}{new}"), "version": "V1" });
-    host.as_project()
-        .patch(&subscription.at(""), &change)
-        .await
-        .expect(200);
+    subscription.change(change).await;
     subscription.wait_for(&sent, "delivered").await;
-    assert_eq!(
-        inbox.received_at(&new)[0].json()["payload"],
-        json!({ "n": 1 })
-    );
+    let message = inbox.received_at(&new).remove(0).json();
+    assert_eq!(message["payload"], json!({ "n": 1 }));
 }
 
 #[tokio::test]
@@ -837,46 +694,34 @@ async fn finished_delivery_is_replayed() {
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({})).await;
     let delivered = subscription.wait_for(&sent, "delivered").await;
-    let id = sent["id"].as_str().unwrap();
-    let path = subscription.at(&format!("/deliveries/{id}/replay"));
-    let replayed = host.as_project().post(&path, &json!({})).await.expect(200);
+    let tail = format!("/deliveries/{}/replay", text(&sent["id"]));
+    let replayed = subscription.post(&tail, json!({})).await.expect(200);
     assert_eq!(replayed["message_id"], delivered["message_id"]);
     wait_until("it arrives again", || async {
         subscription.received(&inbox).len() == 2
     })
     .await;
-    let all = json!({ "include_delivered": true });
     subscription.wait_for(&sent, "delivered").await;
-    let path = subscription.at("/deliveries/replay");
-    assert_eq!(
-        host.as_project().post(&path, &json!({})).await.expect(200)["replayed"],
-        0
-    );
-    assert_eq!(
-        host.as_project().post(&path, &all).await.expect(200)["replayed"],
-        1
-    );
-    let none = json!({ "since": "2100-01-01T00:00:00Z", "include_delivered": true });
-    assert_eq!(
-        host.as_project().post(&path, &none).await.expect(200)["replayed"],
-        0
-    );
+    let later = json!({ "since": "2100-01-01T00:00:00Z", "include_delivered": true });
+    for (range, count) in [
+        (json!({}), 0),
+        (json!({ "include_delivered": true }), 1),
+        (later, 0),
+    ] {
+        let replayed = subscription.post("/deliveries/replay", range).await;
+        assert_eq!(replayed.expect(200)["replayed"], count);
+    }
     let bad = json!({ "since": "yesterday" });
-    host.as_project()
-        .post(&path, &bad)
-        .await
-        .expect(400)
-        .assert_envelope();
+    let refused = subscription.post("/deliveries/replay", bad).await;
+    refused.expect(400).assert_envelope();
 }
 
 /// Sends numbered events from several tasks, and returns the ids of their messages.
 async fn send_numbered(subscription: &Subscription, numbers: std::ops::Range<u64>) -> Vec<String> {
     use futures::{StreamExt as _, stream};
     let sent = stream::iter(numbers).map(|number| subscription.send(json!({ "number": number })));
-    let ids = sent.buffer_unordered(16).map(|sent| {
-        let id = sent["message_id"].as_str().unwrap();
-        id.to_owned()
-    });
+    let sent = sent.buffer_unordered(16);
+    let ids = sent.map(|sent| text(&sent["message_id"]).to_owned());
     ids.collect().await
 }
 
@@ -903,11 +748,10 @@ async fn no_event_is_lost_when_servers_are_killed() {
         host = host.kill().start().await;
         subscription.client = host.as_project();
     }
-    wait_for(
-        Duration::from_secs(480),
-        "every delivery has ended",
-        || async { subscription.count("pending").await == 0 },
-    )
+    let limit = Duration::from_secs(480);
+    wait_for(limit, "every delivery has ended", async || {
+        subscription.count("pending").await == 0
+    })
     .await;
     assert_eq!(subscription.count("delivered").await, event_count);
     let mut accepted = BTreeMap::<String, usize>::new();
@@ -917,16 +761,12 @@ async fn no_event_is_lost_when_servers_are_killed() {
             *accepted.entry(message.id().to_owned()).or_default() += 1;
         }
     }
-    let lost: Vec<_> = ids
-        .iter()
-        .filter(|id| !accepted.contains_key(*id))
-        .collect();
+    let mut lost = ids;
+    lost.retain(|id| !accepted.contains_key(id));
     assert!(lost.is_empty(), "{lost:?}");
     assert_eq!(accepted.len() as u64, event_count);
     let repeated: usize = accepted.values().map(|count| count - 1).sum();
     // Only a message under way at a kill may arrive twice.
-    assert!(
-        repeated as u64 <= KILL_COUNT * 16,
-        "{repeated} messages arrived twice"
-    );
+    let most = KILL_COUNT * 16;
+    assert!(repeated as u64 <= most, "{repeated} messages arrived twice");
 }

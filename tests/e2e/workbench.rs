@@ -11,7 +11,7 @@ use crate::{
     given, mcp_endpoints,
     mounts::download,
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, create, keyed},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, keyed},
 };
 
 /// Runs a script and returns the body of the response.
@@ -96,20 +96,15 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
 
 #[tokio::test]
 async fn script_returns_result_output_and_exit_code() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsum(range(10))";
     let ran = run(&project, &session, code).await;
     let data = &ran["data"];
-    assert_eq!(
-        (&ran["result_type"], &ran["error"]),
-        (&json!("completed"), &Value::Null)
-    );
+    assert_eq!(ran["result_type"], "completed");
+    assert_eq!(ran["error"], Value::Null);
     assert_eq!(data["results"], "45");
-    assert_eq!(
-        (&data["stdout"], &data["stderr"]),
-        (&json!("out\n"), &json!("err\n"))
-    );
+    assert_eq!(data["stdout"], "out\n");
+    assert_eq!(data["stderr"], "err\n");
     assert_eq!(data["exit_code"], 0);
     assert!(session.ends_with(data["sandbox_id_suffix"].as_str().unwrap()));
     assert!(data["session"]["id"].is_string());
@@ -118,10 +113,8 @@ async fn script_returns_result_output_and_exit_code() {
     assert_eq!(failed["result_type"], "failed");
     assert_eq!(failed["error"], "ZeroDivisionError: division by zero");
     let data = &failed["data"];
-    assert_eq!(
-        (&data["stdout"], &data["exit_code"]),
-        (&json!("before\n"), &json!(1))
-    );
+    assert_eq!(data["stdout"], "before\n");
+    assert_eq!(data["exit_code"], 1);
     assert!(data["stderr"].as_str().unwrap().contains("line 2"));
     let ended = run(&project, &session, "import sys; sys.exit(3)").await;
     assert_eq!(ended["error"], "the script ended with exit code 3");
@@ -137,8 +130,7 @@ async fn script_returns_result_output_and_exit_code() {
 
 #[tokio::test]
 async fn variables_last_in_their_session_alone() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 import statistics
 def mean(values): return statistics.mean(values)
@@ -162,8 +154,7 @@ pending = (x for x in values)
 
 #[tokio::test]
 async fn script_runs_without_variables_that_end_it() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 class Ending:
     def __setstate__(self, state):
@@ -178,21 +169,17 @@ other = 2
     let data = &ran["data"];
     assert_eq!(data["results"], "False", "{ran:#}");
     assert_eq!(data["lost_variables"], json!(["Ending", "ending", "other"]));
-    let told = data["stderr"].as_str().unwrap();
-    assert!(told.contains("cannot be read and are dropped"), "{told}");
+    given::assert_contains(&data["stderr"], "cannot be read and are dropped");
     assert_eq!(result(&project, &session, "x").await, "False");
     run(&project, &session, "import os; os._exit(0)").await;
     let ran = run(&project, &session, "'x' in globals()").await;
-    assert_eq!(
-        (&ran["data"]["results"], &ran["data"]["stderr"]),
-        (&json!("False"), &json!(""))
-    );
+    assert_eq!(ran["data"]["results"], "False");
+    assert_eq!(ran["data"]["stderr"], "");
 }
 
 #[tokio::test]
 async fn files_last_and_are_the_sessions_mount() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 import os, sqlite3
 os.makedirs('a/b')
@@ -218,8 +205,7 @@ os.rename('a/b/c.txt', 'moved.txt')
 
 #[tokio::test]
 async fn long_output_becomes_a_file_of_the_session() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let ran = run(
         &project,
         &session,
@@ -244,8 +230,7 @@ async fn long_output_becomes_a_file_of_the_session() {
 /// The tools of a script have run, so it has a result even if its files are refused.
 #[tokio::test]
 async fn refused_files_are_reported_with_the_result() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "kept = 1").await;
     let ran = run(
         &project,
@@ -253,10 +238,8 @@ async fn refused_files_are_reported_with_the_result() {
         "kept = 2\nopen('a\\nb', 'w').close()\nprint('x' * 40_000)\n'ran'",
     )
     .await;
-    assert_eq!(
-        (&ran["result_type"], &ran["data"]["results"]),
-        (&json!("failed"), &json!("ran"))
-    );
+    assert_eq!(ran["result_type"], "failed");
+    assert_eq!(ran["data"]["results"], "ran");
     let error = ran["error"].as_str().unwrap();
     assert!(
         error.contains("could not be stored") && error.contains("control characters"),
@@ -269,8 +252,7 @@ async fn refused_files_are_reported_with_the_result() {
 
 #[tokio::test]
 async fn scripts_of_a_session_run_in_turn() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "n = 0").await;
     let code = "n += 1; n";
     let several = (0..5).map(|_| result(&project, &session, code));
@@ -359,8 +341,7 @@ async fn tools_of_scripts_use_accounts_and_leave_records() {
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let code = format!("run_tool('{tool}', {{'word': 'hi'}})['word']");
     let missing = run(&project, &session, &code).await;
-    let error = missing["error"].as_str().unwrap();
-    assert!(error.contains("no active connection"), "{error}");
+    given::assert_contains(&missing["error"], "no active connection");
     let account = project.connect_with_key(&toolkit, "amy").await;
     assert_eq!(result(&project, &session, &code).await, "hi");
     let filter = json!({ "field": "session_id", "operator": "==", "value": session });
@@ -395,21 +376,16 @@ answer = proxy('{toolkit}', 'post', '/echo/{tag}', body={{'a': 1}}, query={{'pag
         "[200, 'text/plain']"
     );
     let seen = &Host::application().seen(&tag)[0];
-    assert_eq!(
-        (seen.method.as_str(), seen.query.as_str()),
-        ("POST", "page=2")
-    );
-    assert_eq!(
-        (seen.body.as_slice(), seen.header("x-own")),
-        (&br#"{"a": 1}"#[..], "b")
-    );
+    assert_eq!(seen.method, "POST");
+    assert_eq!(seen.query, "page=2");
+    assert_eq!(seen.body, br#"{"a": 1}"#);
+    assert_eq!(seen.header("x-own"), "b");
     assert!(seen.header("authorization").starts_with("Bearer "));
     let code = format!("str(proxy('{toolkit}', 'GET', '/leak/{}'))", unique(6));
     result(&project, &session, &code).await;
     let elsewhere = format!("proxy('{toolkit}', 'GET', 'https://files.example.net/echo/x')");
     let refused = run(&project, &session, &elsewhere).await;
-    let error = refused["error"].as_str().unwrap();
-    assert!(error.contains("is not a URL of the provider"), "{error}");
+    given::assert_contains(&refused["error"], "is not a URL of the provider");
     for config in [
         json!({ "user_id": "amy", "toolkits": { "disable": [toolkit] } }),
         json!({ "user_id": "amy", "tags": ["readOnlyHint"] }),
@@ -492,8 +468,7 @@ async fn switches_of_the_session_bind_scripts() {
         ("search_tools('send a mail')".to_owned(), "search.enable"),
     ] {
         let refused = run(&project, &session, &code).await;
-        let error = refused["error"].as_str().unwrap();
-        assert!(error.contains(switch), "{error}");
+        given::assert_contains(&refused["error"], switch);
     }
     let session = json!({ "user_id": "amy", "workbench": { "enable": false } });
     let session = create(&project, session).await;
@@ -502,10 +477,7 @@ async fn switches_of_the_session_bind_scripts() {
     let off = project
         .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
         .await;
-    assert_eq!(
-        off.expect(403)["error"]["slug"],
-        "ToolRouterV2_MetaToolDisabled"
-    );
+    off.expect_error(403, "ToolRouterV2_MetaToolDisabled");
 }
 
 #[tokio::test]
@@ -532,18 +504,15 @@ sorted({slug.split('_')[0].lower() for slug in found['tool_schemas']})
 
 #[tokio::test]
 async fn uploaded_file_belongs_to_the_project() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     let code = "
 open('report.csv', 'w').write('a,b')
 import json
 json.dumps(upload_file('report.csv', 'text/csv'))
 ";
     let file: Value = serde_json::from_str(&result(&project, &session, code).await).unwrap();
-    assert_eq!(
-        (&file["name"], &file["mimetype"]),
-        (&json!("report.csv"), &json!("text/csv"))
-    );
+    assert_eq!(file["name"], "report.csv");
+    assert_eq!(file["mimetype"], "text/csv");
     let url = file["url"].as_str().unwrap();
     let downloaded = project.exchange(Method::GET, url, &[], vec![]).await;
     assert_eq!(downloaded.bytes, b"a,b");
@@ -556,8 +525,7 @@ json.dumps(upload_file('report.csv', 'text/csv'))
 /// with their limits.
 #[tokio::test]
 async fn hostile_scripts_are_contained() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     for (code, expected) in [
         (
             "import os; [p for p in ('/etc/passwd', '/proc/self/environ', '../../etc/passwd') if os.path.exists(p)]",
@@ -679,22 +647,15 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         ended = futures::future::join_all(held) => panic!("the scripts have ended: {ended:#?}"),
         refused = refusals => refused,
     };
-    assert_eq!(
-        of_session.expect(409)["error"]["slug"],
-        "ToolRouterV2_SessionBusy"
-    );
-    assert_eq!(
-        of_project.expect(429)["error"]["slug"],
-        "Server_ProjectBusy"
-    );
+    of_session.expect_error(409, "ToolRouterV2_SessionBusy");
+    of_project.expect_error(429, "Server_ProjectBusy");
     // The client has disconnected, which ends its scripts and frees the session.
     assert_eq!(result(&project, &session, "1").await, "1");
 }
 
 #[tokio::test]
 async fn deleted_session_leaves_no_variables() {
-    let project = Host::shared().await.new_project().await;
-    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "kept = 1").await;
     project
         .delete(&format!("{SESSION_PATH}/{session}"))
@@ -705,8 +666,5 @@ async fn deleted_session_leaves_no_variables() {
     let gone = project
         .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
         .await;
-    assert_eq!(
-        gone.expect(404)["error"]["slug"],
-        "ToolRouterV2_SessionNotFound"
-    );
+    gone.expect_error(404, "ToolRouterV2_SessionNotFound");
 }

@@ -361,6 +361,14 @@ impl Answer {
         self
     }
 
+    /// Returns the response itself after asserting that it is an error with a status and a slug.
+    #[track_caller]
+    pub fn expect_error(self, status: u16, slug: &str) -> Self {
+        let answer = self.expect(status);
+        assert_eq!(answer["error"]["slug"], slug, "the answer was {answer:#?}");
+        answer
+    }
+
     /// Returns the data of a successful execution.
     #[track_caller]
     pub fn data(self) -> Value {

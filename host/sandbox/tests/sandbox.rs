@@ -37,6 +37,13 @@ const CANARY_SECRET: &str = "canary/4711+secret";
 /// Body of `receive` in guests that are not asked to receive.
 const UNREACHABLE_CODE: &str = "unreachable";
 
+const SLEEP_IMPORT: &str =
+    r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+const NOW_IMPORT: &str =
+    r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
+const LOG_IMPORT: &str =
+    r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
+
 struct Host {
     sandbox: Sandbox,
     folder: tempfile::TempDir,
@@ -98,8 +105,13 @@ fn call(component: Digest, arguments: &str) -> Call {
 }
 
 impl Host {
+    /// Installs a component and returns its digest.
+    async fn install(&self, component: Bytes) -> Digest {
+        self.sandbox.install(component).await.unwrap().digest
+    }
+
     async fn run(&self, component: Bytes, change: impl FnOnce(&mut Call)) -> Outcome {
-        let digest = self.sandbox.install(component).await.unwrap().digest;
+        let digest = self.install(component).await;
         let mut call = call(digest, "{}");
         change(&mut call);
         let outcome = self.sandbox.call(call).await.unwrap();
@@ -203,10 +215,9 @@ async fn spinning_guest_is_ended_by_processor_time() {
 #[tokio::test]
 async fn waiting_guest_is_ended_by_wall_time() {
     let host = host();
-    let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let short = |call: &mut Call| call.limits.wall = Duration::from_millis(30);
     let sleep = component(
-        import,
+        SLEEP_IMPORT,
         "",
         "(call $sleep (i32.const 600000)) (call $ok (i32.const 0) (i32.const 0))",
     );
@@ -215,14 +226,14 @@ async fn waiting_guest_is_ended_by_wall_time() {
         (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) (call $sleep (i32.const 600000)) unreachable";
     let later = |call: &mut Call| call.limits.wall = Duration::from_millis(1500);
     assert_eq!(
-        host.fails(component(import, "", spin_then_sleep), later)
+        host.fails(component(SLEEP_IMPORT, "", spin_then_sleep), later)
             .await,
         kind::TIMEOUT
     );
     let naps = "(local.set $i (i32.const 20))
         (loop $l (call $sleep (i32.const 5)) (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
     let outcome = host.run(
-        component(import, "", &format!("{naps} {ECHO_CODE}")),
+        component(SLEEP_IMPORT, "", &format!("{naps} {ECHO_CODE}")),
         |call| {
             call.limits.cpu = Duration::from_millis(50);
         },
@@ -241,11 +252,8 @@ async fn waiting_guest_is_ended_by_wall_time() {
 async fn spinning_guest_leaves_the_callers_thread() {
     let host = host();
     let digest = host
-        .sandbox
         .install(plain("", "(loop $l (br $l)) unreachable"))
-        .await
-        .unwrap()
-        .digest;
+        .await;
     let mut call = call(digest, "{}");
     call.limits.cpu = Duration::from_millis(300);
     let mut spinning = std::pin::pin!(host.sandbox.call(call));
@@ -266,19 +274,13 @@ async fn calls_beyond_the_limits_are_refused() {
     let host = open(|settings| {
         (settings.live_per_tenant, settings.queue_per_tenant) = (2, 0);
     });
-    let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let waits = component(
-        import,
+        SLEEP_IMPORT,
         "",
         &format!("(call $sleep (i32.const 600000)) {ECHO_CODE}"),
     );
-    let digest = host.sandbox.install(waits).await.unwrap().digest;
-    let echo = host
-        .sandbox
-        .install(plain("", ECHO_CODE))
-        .await
-        .unwrap()
-        .digest;
+    let digest = host.install(waits).await;
+    let echo = host.install(plain("", ECHO_CODE)).await;
     let running: Vec<_> = (0..2)
         .map(|_| {
             let sandbox = host.sandbox.clone();
@@ -321,10 +323,9 @@ async fn memory_of_files_is_held_during_their_call() {
     let outcome = host.run(plain("", ECHO_CODE), give).await;
     assert_eq!(data(&outcome), "{}");
 
-    let sleep = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let waits = format!("(call $sleep (i32.const 600000)) {ECHO_CODE}");
-    let waits = component(sleep, "", &waits);
-    let digest = host.sandbox.install(waits).await.unwrap().digest;
+    let waits = component(SLEEP_IMPORT, "", &waits);
+    let digest = host.install(waits).await;
     let mut waiting = call(digest, "{}");
     give(&mut waiting);
     let sandbox = host.sandbox.clone();
@@ -339,16 +340,13 @@ async fn memory_of_files_is_held_during_their_call() {
 #[tokio::test]
 async fn dropped_call_reports_a_cancelled_outcome() {
     let host = host();
-    let imports = concat!(
-        r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#,
-        r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#
-    );
+    let imports = format!("{SLEEP_IMPORT} {LOG_IMPORT}");
     let log = "(call $log (i32.const 1) (local.get $args) (local.get $args_len))";
     let sleeps = format!("{log} (call $sleep (i32.const 600000)) {ECHO_CODE}");
     let spins = format!("{log} (loop $l (br $l)) unreachable");
     for execute in [sleeps, spins] {
-        let component = component(imports, "", &execute);
-        let digest = host.sandbox.install(component).await.unwrap().digest;
+        let component = component(&imports, "", &execute);
+        let digest = host.install(component).await;
         let loaded = host.sandbox.load(&digest).await.unwrap();
         let mut cancelled = None;
         let call = Box::new(call(digest, "{}"));
@@ -371,19 +369,13 @@ async fn time_in_the_queue_is_not_the_guests() {
     let host = open(|settings| {
         (settings.live_per_tenant, settings.queue_wait) = (1, Duration::from_secs(60))
     });
-    let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
     let naps = component(
-        import,
+        SLEEP_IMPORT,
         "",
         &format!("(call $sleep (i32.const 700)) {ECHO_CODE}"),
     );
-    let naps = host.sandbox.install(naps).await.unwrap().digest;
-    let echo = host
-        .sandbox
-        .install(plain("", ECHO_CODE))
-        .await
-        .unwrap()
-        .digest;
+    let naps = host.install(naps).await;
+    let echo = host.install(plain("", ECHO_CODE)).await;
     let first = host.sandbox.call(call(naps, "{}"));
     let second = async {
         until(|| host.sandbox.gauges().live == 1).await;
@@ -454,7 +446,7 @@ async fn memory_is_limited_per_guest_and_node() {
     let other = "other".into();
     let held = host.sandbox.try_reserve_memory(&other, 4 << 20).unwrap();
     let greedy = plain("", &format!("{grow_all} unreachable"));
-    let digest = host.sandbox.install(greedy).await.unwrap().digest;
+    let digest = host.install(greedy).await;
     let outcome = host.sandbox.call(call(digest, "{}")).await.unwrap();
     assert_eq!(outcome.output.unwrap_err().kind, kind::MEMORY_BUSY);
     held.try_grow(3 << 20).unwrap();
@@ -489,26 +481,28 @@ async fn panic_is_isolated() {
 #[tokio::test]
 async fn floods_are_bounded() {
     let host = host();
-    let now = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
-    let flood = component(now, "", "(loop $l (drop (call $now)) (br $l)) unreachable");
+    let flood = component(
+        NOW_IMPORT,
+        "",
+        "(loop $l (drop (call $now)) (br $l)) unreachable",
+    );
     assert_eq!(host.fails(flood, |_| {}).await, kind::HOST_CALLS);
-    let log = r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#;
     let lines = format!(
         "(local.set $i (i32.const 9000))
          (loop $l (call $log (i32.const 1) (i32.const 2048) (i32.const 20))
            (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) {ECHO_CODE}"
     );
-    let outcome = host.run(component(log, "", &lines), |_| {}).await;
+    let outcome = host.run(component(LOG_IMPORT, "", &lines), |_| {}).await;
     assert_eq!((data(&outcome), outcome.log.len()), ("{}", 1_001));
     let huge = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))
         (call $log (i32.const 1) (i32.const 2048) (i32.const 50000000)) unreachable";
     assert_eq!(
-        host.fails(component(log, "", huge), |_| {}).await,
+        host.fails(component(LOG_IMPORT, "", huge), |_| {}).await,
         kind::HOST_CALLS
     );
     let outside = "(call $log (i32.const 1) (i32.const -10) (i32.const 100)) unreachable";
     assert_eq!(
-        host.fails(component(log, "", outside), |_| {}).await,
+        host.fails(component(LOG_IMPORT, "", outside), |_| {}).await,
         kind::TRAP
     );
 }
@@ -644,8 +638,7 @@ async fn untrusted_components_are_refused_with_all_problems() {
 #[tokio::test]
 async fn installation_reports_sizes_and_imports() {
     let host = host();
-    let now = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
-    let component = component(now, "", &format!("(drop (call $now)) {ECHO_CODE}"));
+    let component = component(NOW_IMPORT, "", &format!("(drop (call $now)) {ECHO_CODE}"));
     let installed = host.sandbox.install(component.clone()).await.unwrap();
     assert!(installed.artifact_size > 0);
     assert_eq!(installed.size, component.len() as u64);
@@ -680,12 +673,7 @@ async fn broken_compiler_is_told_from_bad_component() {
 async fn tampered_compiled_form_is_compiled_again() {
     let host = host();
     let component = plain("", ECHO_CODE);
-    let digest = host
-        .sandbox
-        .install(component.clone())
-        .await
-        .unwrap()
-        .digest;
+    let digest = host.install(component.clone()).await;
     let file = std::fs::read_dir(host.folder.path().join("cache"))
         .unwrap()
         .next()
@@ -700,10 +688,7 @@ async fn tampered_compiled_form_is_compiled_again() {
         host.sandbox.call(call(digest, "{}")).await.err(),
         Some(Refusal::NotInstalled)
     );
-    assert_eq!(
-        host.sandbox.install(component).await.unwrap().digest,
-        digest
-    );
+    assert_eq!(host.install(component).await, digest);
     assert_eq!(
         data(&host.sandbox.call(call(digest, "{}")).await.unwrap()),
         "{}"
@@ -729,7 +714,7 @@ async fn one_round_over_many_keeps_the_busy_component() {
     for number in 1..10 {
         host.run(numbered(number), |_| {}).await;
     }
-    let busy = host.sandbox.install(numbered(0)).await.unwrap().digest;
+    let busy = host.install(numbered(0)).await;
     std::fs::remove_dir_all(host.folder.path().join("cache")).unwrap();
     let outcome = host.sandbox.call(call(busy, "{}")).await.unwrap();
     assert_eq!(data(&outcome), "0", "it is still loaded");
@@ -852,16 +837,13 @@ async fn wasi_randomness_is_recorded_and_replayed() {
           (br_if $next (i32.lt_u (local.get $i) (i32.const 16))))
         (call $ok (i32.const 2048) (i32.const 18))";
     let component = host
-        .sandbox
         .install(foreign(
             WASI_INTERFACES,
             WASI_IMPORTS,
             letters,
             [spell, UNREACHABLE_CODE],
         ))
-        .await
-        .unwrap()
-        .digest;
+        .await;
     let (first, cassette) = host
         .sandbox
         .record(call(component, "{}"), 1000)
@@ -963,7 +945,7 @@ async fn guest_verifies_with_a_secret_unseen() {
         REPORT_CODE,
         [ECHO_CODE, VERIFY_CODE],
     );
-    let digest = host.sandbox.install(guest.clone()).await.unwrap().digest;
+    let digest = host.install(guest.clone()).await;
     let seen = r#"{"secret":"secret","team":"a"}"#;
     let long = "x".repeat(MAX_SIGNED_MESSAGE_BYTES + 1);
     for (secret, message, signature, status, said) in [
@@ -1024,7 +1006,7 @@ async fn recorded_verification_is_replayed_without_the_secret() {
         REPORT_CODE,
         [ECHO_CODE, VERIFY_CODE],
     );
-    let digest = host.sandbox.install(guest).await.unwrap().digest;
+    let digest = host.install(guest).await;
     for (secret, status) in [("secret", 200), ("other", 500)] {
         let call = receive(digest, secret, "POST", EXPECTED_SIGNATURE);
         let (outcome, cassette) = host.sandbox.record(call, 4000).await.unwrap();
@@ -1040,12 +1022,7 @@ async fn recorded_verification_is_replayed_without_the_secret() {
 #[tokio::test]
 async fn oversized_recording_leaves_no_cassette() {
     let host = host();
-    let component = host
-        .sandbox
-        .install(plain("", ECHO_CODE))
-        .await
-        .unwrap()
-        .digest;
+    let component = host.install(plain("", ECHO_CODE)).await;
     for (arguments, kept) in [(r#"{"a":1}"#, true), (r#"{"a":"0123456789"}"#, false)] {
         let (outcome, cassette) = host
             .sandbox
@@ -1520,7 +1497,7 @@ async fn three_panics_quarantine_only_one_component() {
     };
     let host = open();
     let guest = component(FETCH_GUEST[0], FETCH_GUEST[1], FETCH_GUEST[2]);
-    let digest = host.sandbox.install(guest.clone()).await.unwrap().digest;
+    let digest = host.install(guest.clone()).await;
     let call = || {
         let mut call = call(digest, "{}");
         broken(&mut call);

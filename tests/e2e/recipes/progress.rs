@@ -60,10 +60,7 @@ async fn assistants_see_steps_as_progress() {
         let run = given.newest_run(&slug).await;
         let run = given.run(run["run_id"].as_str().unwrap()).await;
         let current = run["steps"].as_array().unwrap().last().unwrap();
-        assert_eq!(
-            (&current["step"], &current["status"]),
-            (&json!("looped[1]"), &json!("running")),
-            "{run:#}"
-        );
+        assert_eq!(current["step"], "looped[1]", "{run:#}");
+        assert_eq!(current["status"], "running", "{run:#}");
     }
 }

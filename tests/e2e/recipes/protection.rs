@@ -168,8 +168,8 @@ async fn session_stores_only_steps_it_may_run() {
         }
     }
     let delete = json!({ "slug": "RECIPE_JOB", "delete": true });
-    let refused = upsert(&reading, delete.clone()).await.expect(403);
-    assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeProtected");
+    let refused = upsert(&reading, delete.clone()).await;
+    refused.expect_error(403, "ToolRouterV2_RecipeProtected");
     assert_eq!(kept().await["version"], 2);
     given.upsert(delete).await.expect(200);
 }
@@ -187,8 +187,8 @@ async fn script_runs_with_the_limits_it_was_stored_with() {
         execute(&given.project, session, "SERVICE_UPSERT_RECIPE", arguments).await
     };
     upsert(&limited, script.clone()).await.expect(200);
-    let refused = given.execute("RECIPE_JOB", json!({})).await.expect(403);
-    assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeScriptRefused");
+    let refused = given.execute("RECIPE_JOB", json!({})).await;
+    refused.expect_error(403, "ToolRouterV2_RecipeScriptRefused");
     let same = create(&given.project, config).await;
     upsert(&same, script.clone()).await.expect(200);
     given.upsert(script).await.expect(200);
@@ -218,8 +218,8 @@ async fn limited_session_takes_no_script_from_others() {
     let delete = json!({ "slug": "RECIPE_JOB", "delete": true });
     let assert_protected = async |session: &str, changes: &[&Value]| {
         for change in changes {
-            let refused = upsert(session, (*change).clone()).await.expect(403);
-            assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeProtected");
+            let refused = upsert(session, (*change).clone()).await;
+            refused.expect_error(403, "ToolRouterV2_RecipeProtected");
         }
     };
     given.upsert(script.clone()).await.expect(200);
@@ -260,8 +260,8 @@ async fn limited_session_pushes_no_script_out_of_versions() {
         let stored = store().await.expect(200);
         assert_eq!(stored["data"]["version"], version);
     }
-    let refused = store().await.expect(403);
-    assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeProtected");
+    let refused = store().await;
+    refused.expect_error(403, "ToolRouterV2_RecipeProtected");
     given
         .get(json!({ "slug": "RECIPE_JOB", "version": 1 }))
         .await
@@ -279,14 +279,12 @@ async fn names_of_recipes_hide_nothing() {
         "a\u{fe0f}b",
     ] {
         let refused = given.upsert(recipe(name, steps.clone())).await.expect(400);
-        let reasons = refused["error"]["errors"].to_string();
-        assert!(reasons.contains("name: must have no line"), "{reasons}");
+        given::assert_contains(&refused["error"]["errors"], "name: must have no line");
     }
     let mut described = recipe("Job", steps);
     described["description"] = json!("Two lines:\nand \u{202e}more.");
     let refused = given.upsert(described.clone()).await.expect(400);
-    let reasons = refused["error"]["errors"].to_string();
-    assert!(reasons.contains("description: must have no"), "{reasons}");
+    given::assert_contains(&refused["error"]["errors"], "description: must have no");
     described["description"] = json!("Two lines:\nand more ☀\u{fe0f}.");
     given.upsert(described).await.expect(200);
 }

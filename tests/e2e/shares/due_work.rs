@@ -177,10 +177,7 @@ async fn newcomers_recipe_runs_while_others_hold_all() {
         step["name"] = json!("only");
         let recipe = recipe("Fetch", json!([step]));
         let stored = execute(&project, &session, "SERVICE_UPSERT_RECIPE", recipe).await;
-        let slug = stored.expect(200)["data"]["slug"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let slug = given::text(&stored.expect(200)["data"]["slug"]).to_owned();
         (project, session, slug)
     };
     let mut hostile = Vec::new();
@@ -255,10 +252,7 @@ async fn newcomers_event_is_delivered_while_others_hold_all() {
         let body = json!({ "webhook_url": url, "enabled_events": ["service.trigger.message"] });
         let made = project.post("/webhook_subscriptions", &body).await;
         let made = made.expect(201);
-        let path = format!(
-            "/webhook_subscriptions/{}/test",
-            made["id"].as_str().unwrap()
-        );
+        let path = format!("/webhook_subscriptions/{}/test", given::text(&made["id"]));
         for number in 0..events {
             let body = json!({ "data": { "number": number } });
             project.post(&path, &body).await.expect(201);

@@ -80,6 +80,15 @@ fn at(time: i64) -> Batch {
     Batch::at(Time(time))
 }
 
+async fn commit(store: &Store, batch: Batch) {
+    store.commit(batch).await.unwrap();
+}
+
+/// Returns the number of records that a query selects.
+async fn total<T: Document>(store: &Store, query: &Query) -> u64 {
+    store.find::<T>(query).await.unwrap().total
+}
+
 async fn thing(store: &Store, id: &str) -> Record<Thing> {
     store.get("p", id).await.unwrap().unwrap()
 }
@@ -124,31 +133,16 @@ pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
 
 pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(
-            at(1)
-                .insert("p", "t1", &named("a"))
-                .insert("q", "t2", &named("a")),
-        )
-        .await
-        .unwrap();
+    commit(
+        &store,
+        at(1)
+            .insert("p", "t1", &named("a"))
+            .insert("q", "t2", &named("a")),
+    )
+    .await;
     assert_eq!(store.get::<Thing>("q", "t1").await.unwrap(), None);
-    assert_eq!(
-        store
-            .find::<Thing>(&Query::for_project("q"))
-            .await
-            .unwrap()
-            .total,
-        1
-    );
-    assert_eq!(
-        store
-            .find::<Thing>(&Query::all_projects())
-            .await
-            .unwrap()
-            .total,
-        2
-    );
+    assert_eq!(total::<Thing>(&store, &Query::for_project("q")).await, 1);
+    assert_eq!(total::<Thing>(&store, &Query::all_projects()).await, 2);
     let mut stolen = thing(&store, "t1").await;
     stolen.project = "q".to_owned();
     assert_eq!(
@@ -162,10 +156,7 @@ pub(crate) async fn live_records_of_a_project_read_together(place: impl Place) {
     let batch = at(1).insert("p", "a", &named("a"));
     let batch = batch.insert("p", "\u{0}", &named("b"));
     let batch = batch.insert("p", "removed", &named("c"));
-    store
-        .commit(batch.insert("q", "other", &named("d")))
-        .await
-        .unwrap();
+    commit(&store, batch.insert("q", "other", &named("d"))).await;
     let removed = thing(&store, "removed").await;
     store.commit(at(2).remove(&removed)).await.unwrap();
     let ids = ["a", "missing", "\u{0}", "removed", "a", "other"];
@@ -194,14 +185,13 @@ pub(crate) async fn more_ids_than_one_read_takes_are_read(place: impl Place) {
 
 pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(
-            at(1)
-                .insert("p", "t1", &named("a"))
-                .insert("p", "n1", &note("old")),
-        )
-        .await
-        .unwrap();
+    commit(
+        &store,
+        at(1)
+            .insert("p", "t1", &named("a"))
+            .insert("p", "n1", &note("old")),
+    )
+    .await;
     let first = thing(&store, "t1").await;
     let other: Record<Note> = store.get("p", "n1").await.unwrap().unwrap();
     let stale = Record {
@@ -303,18 +293,16 @@ pub(crate) async fn writers_of_many_records_lose_nothing(place: impl Place) {
 
 pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(at(1).insert("p", "t1", &named("a")))
-        .await
-        .unwrap();
+    commit(&store, at(1).insert("p", "t1", &named("a"))).await;
     let old = thing(&store, "t1").await;
-    store
-        .commit(at(2).update(&Record {
+    commit(
+        &store,
+        at(2).update(&Record {
             body: named("b"),
             ..old.clone()
-        }))
-        .await
-        .unwrap();
+        }),
+    )
+    .await;
     for batch in [
         at(3).update(&old),
         at(3).remove(&old),
@@ -337,14 +325,13 @@ pub(crate) async fn unique_value_belongs_to_one_live_record(place: impl Place) {
         collection: "things",
         field: "name",
     });
-    store
-        .commit(
-            at(1)
-                .insert("p", "t1", &named("a"))
-                .insert("q", "t2", &named("a")),
-        )
-        .await
-        .unwrap();
+    commit(
+        &store,
+        at(1)
+            .insert("p", "t1", &named("a"))
+            .insert("q", "t2", &named("a")),
+    )
+    .await;
     assert_eq!(
         store.commit(at(2).insert("p", "t3", &named("a"))).await,
         taken
@@ -359,18 +346,14 @@ pub(crate) async fn unique_value_belongs_to_one_live_record(place: impl Place) {
             .await,
         taken
     );
-    store
-        .commit(
-            at(2)
-                .insert("p", "t3", &named("b"))
-                .insert("p", "t4", &Thing::default()),
-        )
-        .await
-        .unwrap();
-    store
-        .commit(at(2).insert("p", "t5", &Thing::default()))
-        .await
-        .unwrap();
+    commit(
+        &store,
+        at(2)
+            .insert("p", "t3", &named("b"))
+            .insert("p", "t4", &Thing::default()),
+    )
+    .await;
+    commit(&store, at(2).insert("p", "t5", &Thing::default())).await;
     let third = thing(&store, "t3").await;
     assert_eq!(
         store
@@ -390,35 +373,26 @@ pub(crate) async fn unique_value_belongs_to_one_live_record(place: impl Place) {
             .await,
         taken
     );
-    store
-        .commit(at(4).update(&Record {
+    commit(
+        &store,
+        at(4).update(&Record {
             body: named("c"),
             ..first
-        }))
-        .await
-        .unwrap();
-    store
-        .commit(at(5).insert("p", "t6", &named("a")))
-        .await
-        .unwrap();
+        }),
+    )
+    .await;
+    commit(&store, at(5).insert("p", "t6", &named("a"))).await;
     whole(&place, store).await;
 }
 
 pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(at(1).insert("p", "t1", &named("a")))
-        .await
-        .unwrap();
+    commit(&store, at(1).insert("p", "t1", &named("a"))).await;
     let first = thing(&store, "t1").await;
     store.commit(at(2).remove(&first)).await.unwrap();
     assert_eq!(store.get::<Thing>("p", "t1").await.unwrap(), None);
     assert_eq!(
-        store
-            .find::<Thing>(&Query::for_project("p").is("name", "a"))
-            .await
-            .unwrap()
-            .total,
+        total::<Thing>(&store, &Query::for_project("p").is("name", "a")).await,
         0
     );
     let hidden = store
@@ -431,10 +405,7 @@ pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Pla
         (hidden.deleted_at, hidden.updated_at, hidden.revision),
         (Some(Time(2)), Time(2), 2)
     );
-    store
-        .commit(at(3).insert("p", "t2", &named("a")))
-        .await
-        .unwrap();
+    commit(&store, at(3).insert("p", "t2", &named("a"))).await;
     for batch in [
         at(4).update(&hidden),
         at(4).remove(&hidden),
@@ -454,26 +425,16 @@ pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Pla
     let store = whole(&place, store).await;
     store.commit(at(5).purge(&hidden)).await.unwrap();
     assert_eq!(
-        store
-            .find::<Thing>(&Query::for_project("p").with_deleted())
-            .await
-            .unwrap()
-            .total,
+        total::<Thing>(&store, &Query::for_project("p").with_deleted()).await,
         1
     );
-    store
-        .commit(at(6).insert("p", "t1", &named("z")))
-        .await
-        .unwrap();
+    commit(&store, at(6).insert("p", "t1", &named("z"))).await;
     whole(&place, store).await;
 }
 
 pub(crate) async fn one_concurrent_insert_of_an_id_wins(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(at(1).insert("p", "t1", &named("free")))
-        .await
-        .unwrap();
+    commit(&store, at(1).insert("p", "t1", &named("free"))).await;
     let read = thing(&store, "t1").await;
     let mut racers = JoinSet::new();
     for racer in 0..32 {
@@ -514,11 +475,7 @@ pub(crate) async fn one_concurrent_claim_of_a_value_wins(place: impl Place) {
     assert_eq!(
         (
             winners,
-            store
-                .find::<Thing>(&Query::for_project("p"))
-                .await
-                .unwrap()
-                .total
+            total::<Thing>(&store, &Query::for_project("p")).await
         ),
         (1, 1)
     );
@@ -527,17 +484,18 @@ pub(crate) async fn one_concurrent_claim_of_a_value_wins(place: impl Place) {
 
 pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(at(1).insert(
+    commit(
+        &store,
+        at(1).insert(
             "p",
             "sum",
             &Thing {
                 rank: Some(0),
                 ..Thing::default()
             },
-        ))
-        .await
-        .unwrap();
+        ),
+    )
+    .await;
     let mut writers = JoinSet::new();
     for writer in 0..16 {
         let store = store.clone();
@@ -549,14 +507,13 @@ pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
                     colour: Some(format!("w{writer}")),
                     ..Thing::default()
                 };
-                store
-                    .commit(
-                        at(2)
-                            .insert("p", &pair("a"), &body)
-                            .insert("p", &pair("b"), &body),
-                    )
-                    .await
-                    .unwrap();
+                commit(
+                    &store,
+                    at(2)
+                        .insert("p", &pair("a"), &body)
+                        .insert("p", &pair("b"), &body),
+                )
+                .await;
                 let seen = store
                     .find::<Thing>(&Query::for_project("p").is("colour", format!("w{writer}")))
                     .await
@@ -573,11 +530,7 @@ pub(crate) async fn sixteen_writers_lose_nothing(place: impl Place) {
     writers.join_all().await;
     let store = whole(&place, store).await;
     assert_eq!(
-        store
-            .find::<Thing>(&Query::for_project("p"))
-            .await
-            .unwrap()
-            .total,
+        total::<Thing>(&store, &Query::for_project("p")).await,
         1 + 16 * 12 * 2
     );
     assert_eq!(thing(&store, "sum").await.body.rank, Some(16 * 12));
@@ -624,10 +577,7 @@ async fn bump(store: &Store) -> Result<(), EditError<()>> {
 
 pub(crate) async fn edit_changes_record_or_returns_error(place: impl Place) {
     let store = place.open().await;
-    store
-        .commit(at(1).insert("p", "t1", &named("a")))
-        .await
-        .unwrap();
+    commit(&store, at(1).insert("p", "t1", &named("a"))).await;
     let rename = |name: &'static str| {
         move |thing: &mut Thing| -> Result<Option<String>, &str> {
             if name.is_empty() {
@@ -672,14 +622,15 @@ pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
         store.commit(at(2).update(&smaller)).await.unwrap();
         let again: Record<Note> = store.get("p", &record.id).await.unwrap().unwrap();
         assert_eq!(again.body, smaller.body);
-        store
-            .commit(if size % 2 == 0 {
+        commit(
+            &store,
+            if size % 2 == 0 {
                 at(3).remove(&again)
             } else {
                 at(3).purge(&again)
-            })
-            .await
-            .unwrap();
+            },
+        )
+        .await;
     }
     whole(&place, store).await;
 }
@@ -687,10 +638,7 @@ pub(crate) async fn a_large_body_is_kept_whole(place: impl Place) {
 pub(crate) async fn large_body_is_never_read_mixed(place: impl Place) {
     let store = place.open().await;
     let filled = |digit: i64| note(&digit.to_string().repeat(100_000));
-    store
-        .commit(at(0).insert("p", "n", &filled(0)))
-        .await
-        .unwrap();
+    commit(&store, at(0).insert("p", "n", &filled(0))).await;
     let mut writer = JoinSet::new();
     writer.spawn({
         let store = store.clone();
@@ -785,30 +733,20 @@ pub(crate) async fn what_cannot_be_stored_is_refused_in_words(place: impl Place)
             Err(CommitError::Invalid(_))
         ));
     }
-    assert_eq!(
-        store
-            .find::<Thing>(&Query::all_projects())
-            .await
-            .unwrap()
-            .total,
-        0
-    );
+    assert_eq!(total::<Thing>(&store, &Query::all_projects()).await, 0);
     assert!(
         store
             .find::<Thing>(&Query::for_project("p").is("rest", "x"))
             .await
             .is_err()
     );
-    store
-        .commit(at(1).insert("", &"i".repeat(256), &named(&long[1..])))
-        .await
-        .unwrap();
+    commit(
+        &store,
+        at(1).insert("", &"i".repeat(256), &named(&long[1..])),
+    )
+    .await;
     assert_eq!(
-        store
-            .find::<Thing>(&Query::for_project("").is("name", &long[1..]))
-            .await
-            .unwrap()
-            .total,
+        total::<Thing>(&store, &Query::for_project("").is("name", &long[1..])).await,
         1
     );
 }
@@ -991,13 +929,12 @@ pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
             .await
             .unwrap()
             .records;
-        store
-            .commit(
-                rest.iter()
-                    .fold(at(10), |batch, record| batch.purge(record)),
-            )
-            .await
-            .unwrap();
+        commit(
+            &store,
+            rest.iter()
+                .fold(at(10), |batch, record| batch.purge(record)),
+        )
+        .await;
     }
     let unfit = Cursor {
         value: Some("r".into()),
@@ -1033,19 +970,14 @@ pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
     let store = place.open().await;
     let ids = ["B", "a", "a0", "a_", "ab", "\u{e9}"];
     for id in ids.iter().rev() {
-        store
-            .commit(at(1).insert("p", id, &named(id)))
-            .await
-            .unwrap();
+        commit(&store, at(1).insert("p", id, &named(id))).await;
     }
-    store
-        .commit(at(1).insert("p", "a1", &note("of another collection")))
-        .await
-        .unwrap();
-    store
-        .commit(at(2).remove(&thing(&store, "a0").await))
-        .await
-        .unwrap();
+    commit(
+        &store,
+        at(1).insert("p", "a1", &note("of another collection")),
+    )
+    .await;
+    commit(&store, at(2).remove(&thing(&store, "a0").await)).await;
     let mut read = Vec::new();
     let mut after = String::new();
     loop {
@@ -1118,17 +1050,10 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
     };
     assert_eq!(bare(&read), bare(&restored));
     assert_eq!(
-        store
-            .find::<Thing>(&Query::for_project("p").is("name", "same"))
-            .await
-            .unwrap()
-            .total,
+        total::<Thing>(&store, &Query::for_project("p").is("name", "same")).await,
         1
     );
-    store
-        .commit(at(10).update(&thing(&store, "here").await))
-        .await
-        .unwrap();
+    commit(&store, at(10).update(&thing(&store, "here").await)).await;
 }
 
 pub(crate) async fn pause_delays_commits_until_dropped(place: impl Place) {
