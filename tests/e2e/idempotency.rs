@@ -78,7 +78,6 @@ async fn idempotency_key_is_bound_to_one_request() {
     let call = |word: &str| json!({ "arguments": { "word": word }, "version": "latest" });
     let said = send(&one, &tool, &call("a"), "k").await.expect(200);
     let refused = send(&one, &tool, &call("b"), "k").await.expect(422);
-    refused.assert_envelope();
     assert_eq!(refused["error"]["slug"], "Idempotency_KeyReused");
     send(&one, "/auth_configs", &call("a"), "k")
         .await
@@ -86,10 +85,7 @@ async fn idempotency_key_is_bound_to_one_request() {
     let elsewhere = send(&other, &tool, &call("a"), "k").await.expect(200);
     assert_ne!(elsewhere["log_id"], said["log_id"]);
     for bad in ["", "two words", &"x".repeat(256)] {
-        send(&one, &tool, &call("a"), bad)
-            .await
-            .expect(400)
-            .assert_envelope();
+        send(&one, &tool, &call("a"), bad).await.expect(400);
     }
     host.anonymous().post(&tool, &call("a")).await.expect(401);
     assert_eq!(
@@ -200,10 +196,9 @@ async fn killed_request_is_never_executed_again() {
     }
     let again = host.kill().start().await;
     for _ in 0..3 {
-        let refused = send(&again.as_project(), &path, &body, &tag)
+        send(&again.as_project(), &path, &body, &tag)
             .await
             .expect(409);
-        refused.assert_envelope();
     }
     assert_eq!(application.seen(&tag).len(), 1);
 }

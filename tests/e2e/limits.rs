@@ -28,8 +28,7 @@ async fn oversized_bodies_are_refused_declared_or_chunked() {
         project
             .send(Method::POST, &path, body, &[])
             .await
-            .expect(413)
-            .assert_envelope();
+            .expect(413);
         // The length of a chunked body is known only at its end.
         let chunk = format!("{:x}\r\n{}\r\n", limit / 2, "x".repeat(limit / 2)).repeat(3);
         let more = format!(
@@ -128,20 +127,11 @@ async fn deep_or_duplicate_json_is_refused() {
     };
     let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
     send(nested(40)).await.data();
-    send(nested(70)).await.expect(400).assert_envelope();
-    send(nested(100_000)).await.expect(400).assert_envelope();
-    send(r#"{"a":1,"a":2}"#.into())
-        .await
-        .expect(400)
-        .assert_envelope();
-    send(r#"{"a":{"b":1,"b":1}}"#.into())
-        .await
-        .expect(400)
-        .assert_envelope();
-    send(r#"{"a":NaN}"#.into())
-        .await
-        .expect(400)
-        .assert_envelope();
+    send(nested(70)).await.expect(400);
+    send(nested(100_000)).await.expect(400);
+    send(r#"{"a":1,"a":2}"#.into()).await.expect(400);
+    send(r#"{"a":{"b":1,"b":1}}"#.into()).await.expect(400);
+    send(r#"{"a":NaN}"#.into()).await.expect(400);
     let half = send(r#"{"a":"\ud800"}"#.into()).await.data();
     assert_eq!(half["a"], "\u{fffd}");
 }
@@ -157,7 +147,7 @@ async fn compressed_bodies_are_refused() {
             &[("content-encoding", "gzip")],
         )
         .await;
-    answer.expect(415).assert_envelope();
+    answer.expect(415);
 }
 
 #[tokio::test]
@@ -198,8 +188,7 @@ async fn lists_refuse_or_clamp_invalid_parameters() {
     project
         .get(&format!("/toolkits?search={}", "x".repeat(257)))
         .await
-        .expect(400)
-        .assert_envelope();
+        .expect(400);
 }
 
 #[tokio::test]

@@ -55,23 +55,17 @@ async fn member_is_added_listed_and_removed() {
     host.with_user_key(key)
         .get(SESSION_INFO_PATH)
         .await
-        .expect(401)
-        .assert_envelope();
+        .expect(401);
     host.as_org()
         .delete(&format!("{MEMBERS_PATH}/{id}"))
         .await
-        .expect(404)
-        .assert_envelope();
+        .expect(404);
     for bad in [
         json!({ "email": "nobody", "role": "admin" }),
         json!({ "email": "a@b", "role": "owner" }),
         json!({ "email": "a@b", "role": "admin", "name": " " }),
     ] {
-        host.as_org()
-            .post(MEMBERS_PATH, &bad)
-            .await
-            .expect(400)
-            .assert_envelope();
+        host.as_org().post(MEMBERS_PATH, &bad).await.expect(400);
     }
 }
 
@@ -107,8 +101,7 @@ async fn member_acts_in_named_or_default_project() {
     assert_eq!(named["project"]["nano_id"], id);
     as_member(&member, SESSION_INFO_PATH, &[("x-project-id", id)])
         .await
-        .expect(400)
-        .assert_envelope();
+        .expect(400);
     for (org, id) in [("ok_AAAAAAAAAAAA", id), (org, "proj_AAAAAAAAAAAA")] {
         as_member(
             &member,
@@ -116,8 +109,7 @@ async fn member_acts_in_named_or_default_project() {
             &[("x-org-id", org), ("x-project-id", id)],
         )
         .await
-        .expect(404)
-        .assert_envelope();
+        .expect(404);
     }
     let body = json!({ "email": format!("{}@example.com", unique(8)), "role": "viewer", "project_id": id });
     let made = host.as_org().post(MEMBERS_PATH, &body).await.expect(201);
@@ -151,13 +143,11 @@ async fn a_viewer_looks_and_changes_nothing() {
     viewer
         .execute(given::shared_echo().await, json!({}))
         .await
-        .expect(403)
-        .assert_envelope();
+        .expect(403);
     viewer
         .patch("/org/project/config", &json!({}))
         .await
-        .expect(403)
-        .assert_envelope();
+        .expect(403);
     admin
         .execute(given::shared_echo().await, json!({}))
         .await
@@ -184,15 +174,7 @@ async fn member_lists_projects_in_pages() {
     );
     let page = member.get("/org/project/list?limit=9999").await.expect(200);
     assert!(page["data"].as_array().unwrap().len() <= 50, "{page:#?}");
-    host.as_project()
-        .get("/org/list")
-        .await
-        .expect(401)
-        .assert_envelope();
-    member
-        .get("/org/owner/project/list")
-        .await
-        .expect(401)
-        .assert_envelope();
-    member.get(MEMBERS_PATH).await.expect(401).assert_envelope();
+    host.as_project().get("/org/list").await.expect(401);
+    member.get("/org/owner/project/list").await.expect(401);
+    member.get(MEMBERS_PATH).await.expect(401);
 }

@@ -95,8 +95,7 @@ async fn invalid_config_value_changes_nothing() {
         json!({ "is_2FA_enabled": "yes" }),
         json!({ "is_service_link_enabled_for_managed_auth": "no" }),
     ] {
-        let refused = project.patch(CONFIG_PATH, &bad).await.expect(400);
-        refused.assert_envelope();
+        project.patch(CONFIG_PATH, &bad).await.expect(400);
     }
     assert_eq!(project.get(CONFIG_PATH).await.expect(200).json, before.json);
 }
@@ -118,8 +117,7 @@ async fn new_project_takes_its_config() {
     host.as_org()
         .post("/org/owner/project/new", &body)
         .await
-        .expect(400)
-        .assert_envelope();
+        .expect(400);
 }
 
 #[tokio::test]

@@ -149,7 +149,6 @@ async fn model_output_may_be_corrected_once() {
 async fn uncorrected_model_output_is_quoted_and_refused() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 0}"#]).await;
     let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
-    refused.assert_envelope();
     assert_eq!(refused["error"]["slug"], "ActionExecute_TextNotUnderstood");
     assert!(
         refused["error"]["message"]
@@ -166,7 +165,6 @@ async fn uncorrected_model_output_is_quoted_and_refused() {
         .expect(200);
     assert_eq!(logs["logs"], json!([]));
     let unused = say(&project, "NO_SUCH_TOOL", "x", &[]).await.expect(404);
-    unused.assert_envelope();
     assert_eq!(
         asked(Host::application(), &tag).len(),
         2,
@@ -199,11 +197,7 @@ async fn arguments_alone_are_made_without_running_anything() {
         json!({ "text": " " }),
         json!({ "text": "x".repeat(16_385) }),
     ] {
-        project
-            .post(&path, &wrong)
-            .await
-            .expect(400)
-            .assert_envelope();
+        project.post(&path, &wrong).await.expect(400);
     }
     project
         .post(
@@ -234,7 +228,6 @@ async fn model_failure_is_reported_without_its_key() {
         let answer = say(&host.as_project().with_newer_prefix(), &tool, "hello", &[])
             .await
             .expect(502);
-        answer.assert_envelope();
         assert!(answer.text.contains(why), "{behaviour}: {answer:#?}");
         assert!(
             !answer.text.contains(MODEL_KEY) && !host.output().contains(MODEL_KEY),
@@ -259,7 +252,6 @@ async fn missing_model_setting_is_named() {
         .await;
     for answer in [say(&project, tool, "do it", &[]).await, input] {
         let answer = answer.expect(501);
-        answer.assert_envelope();
         for (field, named) in [
             ("message", "`text` is a prompt"),
             ("suggested_fix", "in `arguments`"),

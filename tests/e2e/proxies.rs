@@ -219,12 +219,10 @@ async fn private_proxy_needs_operator_permission() {
         assert_eq!(answer.failure(), "denied", "{name}: {}", answer.text);
         let body =
             json!({ "connected_account_id": account, "endpoint": "/echo/x", "method": "GET" });
-        let refused = host
-            .as_project()
+        host.as_project()
             .post("/tools/execute/proxy", &body)
             .await
             .expect(403);
-        refused.assert_envelope();
     }
     assert_eq!(tunnel.asked(), Vec::<String>::new());
 
@@ -288,7 +286,6 @@ async fn refused_proxy_key_stays_secret() {
         let refused = set(&project, &config, json!({ "proxy_url": bad }))
             .await
             .expect(400);
-        refused.assert_envelope();
         assert!(
             refused.problems()[0].starts_with("proxy_config.proxy_url:"),
             "{bad}: {refused:#?}"
