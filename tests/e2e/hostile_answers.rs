@@ -33,8 +33,7 @@ async fn begun(oauth: &Oauth, project: &Client) -> (String, String, String) {
 #[tokio::test]
 async fn invalid_callback_consumes_at_most_its_state() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let other = Oauth::new(host, &project).await;
     let callback = format!("{}/api/v3/toolkits/auth/callback", host.url);
     let hostile = percent("\"><script>alert(1)</script>");
@@ -136,9 +135,7 @@ async fn invalid_callback_consumes_at_most_its_state() {
 
 #[tokio::test]
 async fn invalid_token_response_fails_without_retry() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     for fault in [
         Fault::Html,
         Fault::Malformed,
@@ -180,9 +177,7 @@ async fn invalid_token_response_fails_without_retry() {
 
 #[tokio::test]
 async fn invalid_token_lifetime_is_ignored() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     for lifetime in ["-1", "0", "\"soon\"", "1e300", "null", "{}"] {
         let body = format!(
             "{{\"access_token\":\"at-given\",\"token_type\":\"Bearer\",\"expires_in\":{lifetime}}}"
@@ -201,9 +196,7 @@ async fn invalid_token_lifetime_is_ignored() {
 
 #[tokio::test]
 async fn refresh_without_new_refresh_token_keeps_old() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.set(|settings| settings.rotate = false);
     oauth.connect(&project).await;
     oauth.issuer.expire();
@@ -219,8 +212,7 @@ async fn refresh_without_new_refresh_token_keeps_old() {
 #[tokio::test]
 async fn hostile_error_text_is_not_shown() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     let back = oauth.visit(&made).await;

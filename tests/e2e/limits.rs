@@ -351,9 +351,7 @@ async fn address_without_key_has_part_of_rate() {
         .await;
     let project = host.new_project().await;
     let tool = given::echo(&host).await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
-    let server = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = given::mcp_server(&project, &server).await;
+    let url = given::mcp_server_of(&project, &given::toolkit_of(&tool)).await;
     let authority = host.url.trim_start_matches("http://");
     let path = url.split_once(authority).unwrap().1;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();

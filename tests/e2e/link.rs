@@ -272,9 +272,7 @@ async fn link_page_reports_errors_without_secrets() {
 
 #[tokio::test]
 async fn form_token_is_bound_to_the_browser() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let (other_id, other_url) = link(&project, &oauth.config, json!({})).await;
     let (mut browser, mut other) = (Browser::new(&project), Browser::new(&project));
@@ -310,9 +308,7 @@ async fn form_token_is_bound_to_the_browser() {
 
 #[tokio::test]
 async fn first_callback_of_two_tabs_connects() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let token = form_token(&browser.open(&url).await);
@@ -342,9 +338,7 @@ async fn visited(browser: &mut Browser<'_>, oauth: &Oauth, url: &str) -> String 
 
 #[tokio::test]
 async fn repeated_callback_has_the_first_result() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let back = visited(&mut browser, &oauth, &url).await;
@@ -384,9 +378,7 @@ async fn repeated_callback_has_the_first_result() {
 
 #[tokio::test]
 async fn declined_user_connects_with_the_same_link() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     oauth.issuer.set(|settings| settings.agrees = false);

@@ -49,8 +49,7 @@ async fn publish(host: &Host, guest: &Guest<'_>, slug: &str) {
 async fn mcp_server(hosts: &[Host; 2], guest: &Guest<'_>) -> (String, [String; 2]) {
     let slug = given::slug();
     publish(&hosts[0], guest, &slug).await;
-    let body = json!({ "name": "Server", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&hosts[0].as_project(), &body).await;
+    let url = given::mcp_server_of(&hosts[0].as_project(), &slug).await;
     let id = url.rsplit('/').next().unwrap();
     let addresses = [0, 1].map(|number| format!("{}/v3/mcp/{id}", hosts[number].url));
     (guest::tool(&slug), addresses)
@@ -106,10 +105,8 @@ async fn required_mcp_key_is_required_by_all_servers() {
     let (_, [_, there]) = mcp_server(&hosts, &Guest::echo()).await;
     let client = hosts[1].anonymous();
     assert_eq!(ping(&client, &there).await, 200);
-    let require = json!({ "require_mcp_api_key": true });
     let project = hosts[0].as_project();
-    let changed = project.patch("/org/project/config", &require).await;
-    changed.expect(200);
+    given::configure(&project, json!({ "require_mcp_api_key": true })).await;
     wait_until_seen("the other server requires a key", async || {
         ping(&client, &there).await == 401
     })

@@ -19,8 +19,7 @@ fn exchanges(oauth: &Oauth) -> usize {
 #[tokio::test]
 async fn authorized_account_uses_the_issued_token() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done?a=1").await;
     assert_eq!(made["status"], "INITIATED");
     assert_eq!(made["redirect_url"], made["redirect_uri"]);
@@ -77,9 +76,7 @@ async fn authorized_account_uses_the_issued_token() {
 
 #[tokio::test]
 async fn denied_authorization_fails_the_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.set(|settings| settings.agrees = false);
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
@@ -104,9 +101,7 @@ async fn denied_authorization_fails_the_account() {
 
 #[tokio::test]
 async fn state_is_valid_once() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
     let back = oauth.visit(&made).await;
@@ -143,9 +138,7 @@ async fn state_is_valid_once() {
 
 #[tokio::test]
 async fn issuer_mismatch_fails_before_code_exchange() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.fault(Fault::OtherIssuer, 1);
     let made = oauth.begin(&project, "https://app.example/done").await;
     let back = oauth.visit(&made).await;
@@ -165,9 +158,7 @@ async fn issuer_mismatch_fails_before_code_exchange() {
 
 #[tokio::test]
 async fn callback_url_must_be_an_http_url() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     for url in [
         "javascript:alert(1)",
         "//evil.example",
@@ -194,8 +185,7 @@ async fn callback_url_must_be_an_http_url() {
 #[tokio::test]
 async fn missing_return_url_ends_on_server_page() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     let back = oauth.visit(&made).await;
@@ -235,9 +225,7 @@ async fn late_callback_connects_an_expired_account() {
 
 #[tokio::test]
 async fn reconnecting_does_not_interrupt_an_active_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let id = oauth.connect(&project).await;
     let path = format!("/connected_accounts/{id}/refresh");
     let again = json!({ "redirect_url": "https://app.example/again" });
@@ -272,9 +260,7 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
 
 #[tokio::test]
 async fn superseded_connection_attempt_is_rejected() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let old = oauth.visit(&made).await;
     let path = format!(
@@ -433,9 +419,7 @@ async fn operator_oauth_app_serves_projects_and_hides_secret() {
 
 #[tokio::test]
 async fn auth_config_patch_keeps_unnamed_fields() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let path = format!("/auth_configs/{}", oauth.config);
     let read = || async { project.get(&path).await.expect(200) };
     let shown = read().await["credentials"].clone();
@@ -491,8 +475,7 @@ async fn auth_config_patch_keeps_unnamed_fields() {
 #[tokio::test]
 async fn imported_tokens_keep_working() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     let token = oauth.tokens_used().remove(0);
@@ -511,9 +494,7 @@ async fn imported_tokens_keep_working() {
 
 #[tokio::test]
 async fn revoked_account_loses_its_tokens() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let id = oauth.connect(&project).await;
     let revoked = project
         .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
