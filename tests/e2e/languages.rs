@@ -182,9 +182,8 @@ async fn works_like_any_other(language: &str) {
         broken["data"]["message"].as_str().unwrap().contains("one"),
         "{broken:?}"
     );
-    let log = broken["log_id"].as_str().unwrap();
-    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
-    let trace = log.expect(200)["data"]["log"].to_string();
+    let log = project.log(&broken["log_id"]).await;
+    let trace = log["data"]["log"].to_string();
     assert!(trace.contains(&place), "{place}: {trace}");
     assert_eq!(call("SPIN", json!({})).await.failure(), "tool_cpu_limit");
     assert_eq!(call("HOG", json!({})).await.failure(), "tool_memory_limit");

@@ -146,10 +146,7 @@ async fn concurrent_first_starts_form_one_installation() {
     for host in [&one, &two] {
         let listed = host.as_org().get("/org/owner/project/list").await;
         assert_eq!(listed.expect(200)["data"].as_array().unwrap().len(), 1);
-        host.as_project()
-            .get("/auth/session/info")
-            .await
-            .expect(200);
+        host.as_project().project_id().await;
     }
 }
 
@@ -157,10 +154,8 @@ async fn concurrent_first_starts_form_one_installation() {
 async fn killed_or_stopped_server_loses_nothing() {
     let (_bucket, [one, two, three]) = nodes::<3>().await;
     publish(&one, &Guest::echo(), "kept").await;
-    one.as_project()
-        .execute(&guest::tool("kept"), json!({}))
-        .await
-        .data();
+    let tool = guest::tool("kept");
+    one.as_project().execute(&tool, json!({})).await.data();
     wait_until_seen("the toolkit is seen", async || {
         two.as_project().get("/toolkits/kept").await.status == 200
     })
@@ -169,19 +164,10 @@ async fn killed_or_stopped_server_loses_nothing() {
     one.kill();
     let (_, status) = three.terminate().await;
     assert!(status.success(), "{status}");
-    project
-        .execute(&guest::tool("kept"), json!({}))
-        .await
-        .data();
-    let logs = project
-        .post("/logs/tool_execution", &json!({}))
-        .await
-        .expect(200);
-    assert_eq!(
-        logs["logs"].as_array().unwrap().len(),
-        2,
-        "the killed server's record is there: {logs:#?}"
-    );
+    project.execute(&tool, json!({})).await.data();
+    // One of the records is that of the killed server.
+    let logs = project.post("/logs/tool_execution", &json!({})).await;
+    assert_eq!(logs["logs"].as_array().unwrap().len(), 2, "{logs:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
