@@ -22,7 +22,7 @@ async fn key(host: &Host, keys: &str, body: Value) -> (Client, Answer) {
     (host.with_key(made["key"].as_str().unwrap()), made)
 }
 
-/// Returns the body that creates a key with permissions: an area and an access each, as for the command.
+/// Returns the body that creates a key with permissions, each written as for the command: `AREA=ACCESS`.
 fn may(permissions: &[&str]) -> Value {
     let pairs = permissions.iter().map(|pair| pair.split_once('=').unwrap());
     let permissions: Vec<_> = pairs
