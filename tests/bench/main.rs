@@ -135,47 +135,27 @@ async fn run(options: Options) -> Result<Vec<Line>> {
     if !bench.options.json {
         println!("{}", report::heading());
     }
-    if bench.wants("a") || bench.wants("b") {
-        bench.small_calls().await?;
-    }
-    if bench.wants("c") || bench.wants("d") {
-        bench.full_house().await?;
-    }
-    if bench.wants("e") {
-        bench.large_calls().await?;
-    }
-    if bench.wants("f") {
-        bench.waiting_calls().await?;
-    }
-    if bench.wants("g") {
-        bench.both_stores().await?;
-    }
-    if bench.wants("h") {
-        bench.events().await?;
-    }
-    if bench.wants("i") {
-        bench.agents().await?;
-    }
-    if bench.wants("j") {
-        bench.bounds().await?;
-    }
-    if bench.wants("l") {
-        bench.many_toolkits().await?;
-    }
-    if bench.wants("m") {
-        bench.large_log().await?;
-    }
-    if bench.wants("n") {
-        bench.peers().await?;
-    }
-    if bench.wants("floor") {
-        bench.floor().await?;
-    }
-    if bench.wants("request") {
-        bench.requests().await?;
-    }
-    if bench.wants("counts") {
-        bench.counts().await?;
+    for part in PART_NAMES {
+        match part {
+            _ if !bench.wants(part) => {}
+            // These are measured with the part that they are compared with.
+            "a" if bench.wants("b") => {}
+            "c" if bench.wants("d") => {}
+            "a" | "b" => bench.small_calls().await?,
+            "c" | "d" => bench.full_house().await?,
+            "e" => bench.large_calls().await?,
+            "f" => bench.waiting_calls().await?,
+            "g" => bench.both_stores().await?,
+            "h" => bench.events().await?,
+            "i" => bench.agents().await?,
+            "j" => bench.bounds().await?,
+            "l" => bench.many_toolkits().await?,
+            "m" => bench.large_log().await?,
+            "n" => bench.peers().await?,
+            "floor" => bench.floor().await?,
+            "request" => bench.requests().await?,
+            _ => bench.counts().await?,
+        }
     }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);

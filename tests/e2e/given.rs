@@ -1,13 +1,13 @@
 //! Shared fixtures of the tests.
 
 use harness::{
-    Answer, Client, FakeApp, Guest, Host, Issuer,
+    Answer, Client, Guest, Host, Issuer,
     client::RawResponse,
     fake_app, guest,
     host::Setup,
     inbox::INBOX_ORIGIN,
     issuer::{CLIENT_ID, CLIENT_SECRET},
-    secret, unique,
+    unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -90,11 +90,8 @@ pub(crate) async fn keyed() -> &'static str {
 /// user. Returns the slug and the account.
 pub(crate) async fn fetcher(host: &Host) -> (String, String) {
     let slug = slug();
-    let manifest = guest::manifest_with_key(&slug, bearer());
-    host.publish(Guest::fetch().component(), &manifest).await;
-    let values = json!({ "api_key": secret() });
-    let project = host.as_project();
-    let account = project.connect(&slug, "API_KEY", "default", values).await;
+    publish_with_key(host, &Guest::fetch(), &slug).await;
+    let account = host.as_project().connect_with_key(&slug, "default").await;
     (slug, account)
 }
 
@@ -192,11 +189,40 @@ pub(crate) fn account_with_note(config: &str, user: &str, key: &str, bytes: usiz
     account
 }
 
+/// Returns the slug of the toolkit of a tool.
+pub(crate) fn toolkit_of(tool: &str) -> String {
+    tool.split('_').next().unwrap().to_lowercase()
+}
+
+/// Creates an MCP server of a toolkit that needs no account, and returns its address without a user.
+pub(crate) async fn mcp_server_of(project: &Client, toolkit: &str) -> String {
+    mcp_server(
+        project,
+        &json!({ "name": "All tools", "no_auth_apps": [toolkit] }),
+    )
+    .await
+}
+
+/// Creates a session and returns its MCP address.
+pub(crate) async fn mcp_session(project: &Client, config: &Value) -> String {
+    let made = project
+        .post("/tool_router/session", config)
+        .await
+        .expect(201);
+    made["mcp"]["url"].as_str().unwrap().to_owned()
+}
+
 /// Creates an MCP server and returns its address without a user.
 pub(crate) async fn mcp_server(project: &Client, body: &Value) -> String {
     let made = project.post("/mcp/servers", body).await.expect(201);
     let url = made["mcp_url"].as_str().unwrap();
     url.split_once('?').unwrap().0.to_owned()
+}
+
+/// Changes settings of a project.
+pub(crate) async fn configure(project: &Client, settings: Value) -> Answer {
+    let changed = project.patch("/org/project/config", &settings).await;
+    changed.expect(200)
 }
 
 /// Creates a webhook subscription at the root of an inbox and returns its path.
@@ -249,10 +275,8 @@ pub(crate) struct Oauth {
 /// slug, the server's tag and the server.
 pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
     let (slug, tag) = (slug(), unique(8));
-    let application: &FakeApp = Host::application();
-    let issuer = application.issuer(&tag);
-    let manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
-    host.publish(Guest::fetch().component(), &manifest).await;
+    let issuer = Host::application().issuer(&tag);
+    publish_with_scheme(host, &slug, issuer.scheme()).await;
     (slug, tag, issuer)
 }
 
@@ -269,6 +293,22 @@ pub(crate) fn oauth_app() -> Value {
 impl Oauth {
     pub(crate) async fn new(host: &Host, project: &Client) -> Self {
         Self::of(host, project, Issuer::credentials(), Issuer::scheme).await
+    }
+
+    /// Returns the same in a new project of the shared server.
+    pub(crate) async fn in_new_project() -> (Client, Self) {
+        let host = Host::shared().await;
+        let project = host.new_project().await;
+        let oauth = Self::new(host, &project).await;
+        (project, oauth)
+    }
+
+    /// Starts a connection attempt of the default user, and opens the callback with which the provider
+    /// answers. Returns the account and the response.
+    pub(crate) async fn attempt(&self, project: &Client) -> (String, RawResponse) {
+        let made = self.begin(project, "https://app.example/done").await;
+        let landed = open(project, &self.visit(&made).await).await;
+        (made["id"].as_str().unwrap().to_owned(), landed)
     }
 
     /// Publishes a toolkit with the scheme that `scheme` makes of its issuer, and creates an auth
@@ -326,9 +366,9 @@ impl Oauth {
 
     /// Connects an account of the default user and returns its id.
     pub(crate) async fn connect(&self, project: &Client) -> String {
-        let made = self.begin(project, "https://app.example/done").await;
-        assert_lands(project, &self.visit(&made).await).await;
-        text(&made["id"]).to_owned()
+let (id, landed) = self.attempt(project).await;
+        assert_lands(project, &landed).await;
+        id
     }
 
     /// Returns an address that requires a valid access token.

@@ -1,17 +1,21 @@
 //! The page at the root, and what a request without a key is told.
 
-use harness::Host;
+use harness::{Host, client::RawResponse};
 use reqwest::Method;
+
+/// Reads a path of the shared server as a client that accepts a media type.
+async fn read(path: &str, accept: &str) -> RawResponse {
+    let host = Host::shared().await;
+    let (url, headers) = (format!("{}{path}", host.url), [("accept", accept)]);
+    let client = host.anonymous();
+    client
+        .exchange(Method::GET, &url, &headers, Vec::new())
+        .await
+}
 
 #[tokio::test]
 async fn root_page_leads_to_documentation() {
-    let host = Host::shared().await;
-    let client = host.anonymous();
-    let read = async |path: &str| {
-        let url = format!("{}{path}", host.url);
-        client.exchange(Method::GET, &url, &[], Vec::new()).await
-    };
-    let page = read("/").await;
+    let page = read("/", "*/*").await;
     assert_eq!(page.status, 200);
     assert!(
         page.header("content-security-policy")
@@ -25,7 +29,7 @@ async fn root_page_leads_to_documentation() {
     let mut followed = 0;
     for link in text.split("href=\"/").skip(1) {
         let path = format!("/{}", link.split('"').next().unwrap());
-        assert_eq!(read(&path).await.status, 200, "{path}");
+        assert_eq!(read(&path, "*/*").await.status, 200, "{path}");
         followed += 1;
     }
     assert_eq!(followed, 3, "{text}");
@@ -33,15 +37,12 @@ async fn root_page_leads_to_documentation() {
 
 #[tokio::test]
 async fn final_slash_leads_to_the_page() {
-    let host = Host::shared().await;
-    let client = host.anonymous();
     for (path, target) in [
         ("/docs/", "../docs"),
         ("/docs/?a=b", "../docs?a=b"),
         ("/link/done/", "../done"),
     ] {
-        let url = format!("{}{path}", host.url);
-        let moved = client.exchange(Method::GET, &url, &[], Vec::new()).await;
+        let moved = read(path, "*/*").await;
         assert_eq!(moved.status, 308, "{path}");
         assert_eq!(moved.header("location"), target);
     }
@@ -49,15 +50,6 @@ async fn final_slash_leads_to_the_page() {
 
 #[tokio::test]
 async fn unknown_address_is_a_page_for_browsers() {
-    let host = Host::shared().await;
-    let client = host.anonymous();
-    let read = async |path: &str, accept: &str| {
-        let url = format!("{}{path}", host.url);
-        let headers = [("accept", accept)];
-        client
-            .exchange(Method::GET, &url, &headers, Vec::new())
-            .await
-    };
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     let page = read("/nothing/here", browser).await;
     assert_eq!(page.status, 404);

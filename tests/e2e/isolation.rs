@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    description::{CLIENT_OPERATIONS, Key},
+    description::{CLIENT_OPERATIONS, Key, Operation},
     given,
 };
 
@@ -24,18 +24,13 @@ impl Possessions {
         let client = host.new_project().await;
         let config = given::auth_config(&client).await;
         let made = given::made_account(&client, &config, "amy", &harness::secret()).await;
-        let ran = client
-            .execute(given::shared_echo().await, json!({ "word": "private" }))
-            .await
-            .expect(200);
+        let echo = given::shared_echo().await;
+        let ran = client.execute(echo, json!({ "word": "private" })).await;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let subscription = json!({
             "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
         });
-        let made_subscription = client
-            .post("/webhook_subscriptions", &subscription)
-            .await
-            .expect(201);
+        let made_subscription = client.post("/webhook_subscriptions", &subscription).await;
         let subscription = text(&made_subscription["id"]);
         let path = format!("/webhook_subscriptions/{subscription}/test");
         let sent = client.post(&path, &json!({})).await.expect(201);
@@ -66,25 +61,15 @@ impl Possessions {
         for path in ["/auth_configs?show_disabled=true", "/connected_accounts"] {
             state.push(self.client.get(path).await.expect(200).text);
         }
-        state.push(
-            self.client
-                .post("/logs/tool_execution", &json!({}))
-                .await
-                .expect(200)
-                .text,
-        );
+        let logs = self.client.post("/logs/tool_execution", &json!({})).await;
+        state.push(logs.expect(200).text);
         for (kind, id) in &self.ids {
             // The state of a delivery changes with its attempts.
             if *kind == "wd" {
                 continue;
             }
-            state.push(
-                self.client
-                    .get(&place(kind).replace("{}", id))
-                    .await
-                    .expect(200)
-                    .text,
-            );
+            let path = place(kind).replace("{}", id);
+            state.push(self.client.get(&path).await.expect(200).text);
         }
         state
     }
@@ -102,12 +87,15 @@ fn place(kind: &str) -> &'static str {
     }
 }
 
+fn operations_of_projects() -> impl Iterator<Item = &'static Operation> {
+    CLIENT_OPERATIONS
+        .iter()
+        .filter(|operation| operation.key() == Key::Project)
+}
+
 /// Returns the kinds of id that operations of a project take in their paths.
 fn kinds() -> BTreeSet<&'static str> {
-    let of_projects = CLIENT_OPERATIONS
-        .iter()
-        .filter(|operation| operation.key() == Key::Project);
-    of_projects
+    operations_of_projects()
         .flat_map(|operation| operation.unknown())
         .filter_map(|(_, unknown)| kind(unknown))
         .collect()
@@ -120,62 +108,37 @@ fn kind(unknown: &'static str) -> Option<&'static str> {
 
 /// Sends a request such that two responses can be compared byte by byte.
 async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answer {
-    let body = if body.is_null() {
-        Body::None
-    } else {
-        Body::Json(body.clone())
+    let body = match body {
+        Value::Null => Body::None,
+        body => Body::Json(body.clone()),
     };
-    client
-        .send(
-            Method::from_bytes(method.as_bytes()).unwrap(),
-            path,
-            body,
-            &[("x-request-id", PROBE_REQUEST_ID)],
-        )
-        .await
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let headers = [("x-request-id", PROBE_REQUEST_ID)];
+    client.send(method, path, body, &headers).await
 }
 
 /// Returns every position at which an id of a project can occur: method, path, body.
 fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
     let mut places = Vec::new();
-    for operation in CLIENT_OPERATIONS
-        .iter()
-        .filter(|operation| operation.key() == Key::Project)
-    {
-        let unknown = operation.unknown();
-        if !unknown
-            .iter()
-            .any(|(_, unknown)| kind(unknown) == Some(wanted))
-        {
+    for operation in operations_of_projects() {
+        let mut values = operation.unknown();
+        let is_wanted = |id: &&'static str| kind(id) == Some(wanted);
+        if !values.iter().any(|(_, id)| is_wanted(id)) {
             continue;
         }
-        let values: Vec<_> = unknown
-            .into_iter()
-            .map(|(name, unknown)| {
-                (
-                    name,
-                    if kind(unknown) == Some(wanted) {
-                        "ID"
-                    } else {
-                        unknown
-                    },
-                )
-            })
-            .collect();
-        let body = if let Body::Json(body) = operation.body(false) {
-            body
-        } else {
-            Value::Null
+        for (_, id) in values.iter_mut().filter(|(_, id)| is_wanted(id)) {
+            *id = "ID";
+        }
+        let body = match operation.body(false) {
+            Body::Json(body) => body,
+            _ => Value::Null,
         };
         places.push((operation.method.as_str(), operation.filled(&values), body));
     }
     match wanted {
         "ac" => {
-            places.push((
-                "POST",
-                "/connected_accounts".into(),
-                given::account("ID", "eve", &harness::secret()),
-            ));
+            let account = given::account("ID", "eve", &harness::secret());
+            places.push(("POST", "/connected_accounts".into(), account));
             let link = json!({ "auth_config_id": "ID", "user_id": "eve" });
             places.push(("POST", "/connected_accounts/link".into(), link));
         }
@@ -211,17 +174,14 @@ async fn foreign_id_looks_like_an_unknown_id() {
     for (kind, foreign) in &victim.ids {
         let unknown = format!("{kind}_{}", "A".repeat(12));
         for (method, path, body) in places(kind) {
-            let answer = |id: &str| {
+            let answer = async |id: &str| {
                 let path = path
                     .replace("ID", id)
                     .replace("TOOL", &tool)
                     .replace("TRIGGER", &trigger);
-                let body = serde_json::from_str::<Value>(
-                    &body.to_string().replace("\"ID\"", &format!("\"{id}\"")),
-                )
-                .unwrap();
-                let attacker = attacker.clone();
-                async move { probe(&attacker, method, &path, &body).await }
+                let body = body.to_string().replace("\"ID\"", &format!("\"{id}\""));
+                let body = serde_json::from_str(&body).unwrap();
+                probe(&attacker, method, &path, &body).await
             };
             let (of_foreign, of_unknown) = (answer(foreign).await, answer(&unknown).await);
             assert_eq!(of_unknown.status, 404, "{method} {path}: {of_unknown:#?}");
@@ -231,14 +191,8 @@ async fn foreign_id_looks_like_an_unknown_id() {
                 of_unknown.text,
                 "{method} {path}"
             );
-            let names = |answer: &Answer| {
-                answer
-                    .headers
-                    .keys()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-            };
-            assert_eq!(names(&of_foreign), names(&of_unknown), "{method} {path}");
+            let same = of_foreign.headers.keys().eq(of_unknown.headers.keys());
+            assert!(same, "{method} {path}: {of_foreign:#?} {of_unknown:#?}");
             probes += 2;
             for spoilt in spoilt(foreign) {
                 let answer = answer(&spoilt).await;
@@ -286,13 +240,8 @@ async fn project_is_found_by_exact_id_only() {
         "%2e%2e",
     ] {
         for (method, tail) in [("GET", ""), ("DELETE", ""), ("POST", "/regenerate_api_key")] {
-            let answer = probe(
-                &host.as_org(),
-                method,
-                &format!("/org/owner/project/{spelling}{tail}"),
-                &Value::Null,
-            )
-            .await;
+            let path = format!("/org/owner/project/{spelling}{tail}");
+            let answer = probe(&host.as_org(), method, &path, &Value::Null).await;
             assert!(
                 [400, 404].contains(&answer.status),
                 "{method} {spelling}: {answer:#?}"
@@ -331,12 +280,7 @@ async fn foreign_ids_in_filters_find_nothing() {
         ("session_id", &victim.ids["trs"]),
     ] {
         let filters = json!({ "filters": [{ "field": field, "operator": "==", "value": value }] });
-        assert_eq!(
-            attacker
-                .post("/logs/tool_execution", &filters)
-                .await
-                .expect(200)["logs"],
-            json!([])
-        );
+        let listed = attacker.post("/logs/tool_execution", &filters).await;
+        assert_eq!(listed.expect(200)["logs"], json!([]));
     }
 }

@@ -19,7 +19,6 @@ use crate::{
 
 const KEPT_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kept");
 const ARCHIVE_PASSPHRASE: &str = "nothing secret is in here";
-const LOGS_PATH: &str = "/logs/tool_execution";
 /// File of a session.
 const FILE_PATH: &str = "kept/file.txt";
 const FILE_CONTENT: &[u8] = b"a kept file";
@@ -54,40 +53,26 @@ async fn keep(name: &str, application: &FakeApp) {
     older["version"] = "20200101_00".into();
     host.publish(Guest::fetch().component(), &older).await;
     let slug = manifest["slug"].as_str().unwrap();
-    host.as_org()
-        .delete(&format!("/toolkits/{slug}/versions/20200101_00"))
-        .await
-        .expect(200);
+    let older = format!("/toolkits/{slug}/versions/20200101_00");
+    host.as_org().delete(&older).await.expect(200);
     let project = host.new_project().await;
     let secret = format!("sk-{}", harness::secret());
-    let account = project
-        .connect(slug, "API_KEY", "ada", json!({ "api_key": secret }))
-        .await;
-    let gone = project
-        .connect(slug, "API_KEY", "bob", json!({ "api_key": secret }))
-        .await;
-    project
-        .delete(&format!("/connected_accounts/{gone}"))
-        .await
-        .expect(200);
+    let key = json!({ "api_key": secret });
+    let account = project.connect(slug, "API_KEY", "ada", key.clone()).await;
+    let gone = project.connect(slug, "API_KEY", "bob", key).await;
+    let path = format!("/connected_accounts/{gone}");
+    project.delete(&path).await.expect(200);
     // The record is large enough to be compressed.
     let url = format!("https://api.example.com/echo/kept?{}", "x".repeat(2 << 10));
     let asked = json!({ "user_id": "ada", "arguments": { "url": url } });
-    let ran = project
-        .post(&format!("/tools/execute/{}", guest::tool(slug)), &asked)
-        .await
-        .expect(200);
+    let execute = format!("/tools/execute/{}", guest::tool(slug));
+    let ran = project.post(&execute, &asked).await.expect(200);
     let subscription = json!({
         "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
     });
-    let subscription = project
-        .post("/webhook_subscriptions", &subscription)
-        .await
-        .expect(201);
-    let test = format!(
-        "/webhook_subscriptions/{}/test",
-        subscription["id"].as_str().unwrap()
-    );
+    let subscription = project.post("/webhook_subscriptions", &subscription).await;
+    let id = subscription["id"].as_str().unwrap();
+    let test = format!("/webhook_subscriptions/{id}/test");
     let sent = project.post(&test, &json!({})).await.expect(201);
     let endpoint = json!({ "toolkit_slug": slug, "client_id": "kept" });
     let endpoint = project.post("/webhook_endpoints", &endpoint).await;
@@ -95,12 +80,8 @@ async fn keep(name: &str, application: &FakeApp) {
     let path = format!("/webhook_endpoints/{}", endpoint.as_str().unwrap());
     let values = json!({ "data": { "secret": "kept secret" } });
     project.patch(&path, &values).await.expect(200);
-    let upsert = format!(
-        "/trigger_instances/{}/upsert",
-        trigger["slug"].as_str().unwrap()
-    );
     let instance = json!({ "connected_account_id": account });
-    let instance = project.post(&upsert, &instance).await.expect(201);
+    let instance = keep_instance(&project, &trigger, &instance).await;
     let polled = keep_polled_instance(&host, &project).await;
     let session = keep_session(&project, slug, &account).await;
     let server = keep_mcp_server(&project, &account).await;
@@ -108,7 +89,7 @@ async fn keep(name: &str, application: &FakeApp) {
     let recipe = keep_recipe(&project, session.as_str().unwrap(), slug).await;
     let subscribed = keep_subscribed_instance(&host, &project).await;
     let told = json!({
-        "endpoint": endpoint, "instance": instance["trigger_id"], "polled": polled,
+        "endpoint": endpoint, "instance": instance, "polled": polled,
         "subscription": subscription["id"], "delivery": sent["id"],
         "org_key": host.org_key, "project_key": project.key(), "toolkit": slug, "secret": secret,
         "account": account, "removed_account": gone, "log": ran["log_id"],
@@ -117,16 +98,17 @@ async fn keep(name: &str, application: &FakeApp) {
     });
     let (setup, _) = host.terminate().await;
     fs::create_dir_all(KEPT_FOLDER).unwrap();
-    run(
-        &setup,
-        "export",
-        &Path::new(KEPT_FOLDER).join(name).with_extension("age"),
-    );
-    fs::write(
-        Path::new(KEPT_FOLDER).join(name).with_extension("json"),
-        format!("{told:#}\n"),
-    )
-    .unwrap();
+    let file = Path::new(KEPT_FOLDER).join(name);
+    run(&setup, "export", &file.with_extension("age"));
+    fs::write(file.with_extension("json"), format!("{told:#}\n")).unwrap();
+}
+
+/// Creates an instance of a trigger and returns its id.
+async fn keep_instance(project: &Client, trigger: &Value, body: &Value) -> String {
+    let slug = trigger["slug"].as_str().unwrap();
+    let path = format!("/trigger_instances/{slug}/upsert");
+    let made = project.post(&path, body).await.expect(201);
+    made["trigger_id"].as_str().unwrap().to_owned()
 }
 
 /// Creates a session whose configuration was changed, and returns its id.
@@ -196,15 +178,9 @@ async fn keep_subscribed_instance(host: &Host, project: &Client) -> String {
         ..Guest::default()
     };
     host.publish(subscribing.component(), &manifest).await;
-    let key = json!({ "api_key": harness::secret() });
-    let account = project.connect(&toolkit, "API_KEY", "ada", key).await;
+    let account = project.connect_with_key(&toolkit, "ada").await;
     let body = json!({ "connected_account_id": account, "trigger_config": { "word": "kept" } });
-    let path = format!(
-        "/trigger_instances/{}/upsert",
-        trigger["slug"].as_str().unwrap()
-    );
-    let made = project.post(&path, &body).await.expect(201);
-    let instance = made["trigger_id"].as_str().unwrap().to_owned();
+    let instance = keep_instance(project, &trigger, &body).await;
     wait_for_subscription(project, &instance, "subscribed").await;
     instance
 }
@@ -249,8 +225,7 @@ async fn assert_subscribed(project: &Client, instance: &str) {
 
 /// Creates an MCP server with an instance of `ada`, and returns its id.
 async fn keep_mcp_server(project: &Client, account: &str) -> Value {
-    let account = project.get(&format!("/connected_accounts/{account}")).await;
-    let config = account.expect(200)["auth_config"]["id"].clone();
+    let config = project.account(account).await["auth_config"]["id"].clone();
     let server = json!({ "name": "Kept tools", "auth_config_ids": [config] });
     let made = project.post("/mcp/servers", &server).await.expect(201);
     let path = format!("/mcp/servers/{}/instances", made["id"].as_str().unwrap());
@@ -285,16 +260,10 @@ async fn keep_polled_instance(host: &Host, project: &Client) -> String {
     let polled = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([polled]);
     host.publish(Guest::poll().component(), &manifest).await;
-    let key = json!({ "api_key": harness::secret() });
-    let account = project.connect(&toolkit, "API_KEY", "ada", key).await;
+    let account = project.connect_with_key(&toolkit, "ada").await;
     let config = json!({ "url": format!("https://api.example.com/echo/{}", unique(8)) });
     let body = json!({ "connected_account_id": account, "trigger_config": config });
-    let upsert = format!(
-        "/trigger_instances/{}/upsert",
-        polled["slug"].as_str().unwrap()
-    );
-    let made = project.post(&upsert, &body).await.expect(201);
-    let instance = made["trigger_id"].as_str().unwrap().to_owned();
+    let instance = keep_instance(project, &polled, &body).await;
     wait_until("the instance was polled", async || {
         last_poll(project, &instance).await.is_string()
     })
@@ -314,65 +283,41 @@ async fn last_poll(project: &Client, instance: &str) -> Value {
 }
 
 async fn assert_answers(archive: &Path, application: &FakeApp) {
-    let told_all: Value =
-        serde_json::from_slice(&fs::read(archive.with_extension("json")).unwrap()).unwrap();
+    let told_all = fs::read(archive.with_extension("json")).unwrap();
+    let told_all: Value = serde_json::from_slice(&told_all).unwrap();
     let told = |name: &str| {
-        told_all[name]
-            .as_str()
-            .unwrap_or_else(|| panic!("{archive:?}: {name}"))
-            .to_owned()
+        let told = told_all[name].as_str();
+        told.unwrap_or_else(|| panic!("{archive:?}: {name}"))
     };
     let setup = with(application);
     run(&setup, "import", archive);
     let host = setup.start().await;
-    let org_key = told("org_key");
-    let keyed = [("x-org-api-key", org_key.as_str())];
-    host.anonymous()
-        .send(Method::GET, "/org/toolkits", Body::None, &keyed)
-        .await
-        .expect(200);
-    let project = host.with_key(&told("project_key"));
+    let keyed = [("x-org-api-key", told("org_key"))];
+    let nobody = host.anonymous();
+    let listed = nobody.send(Method::GET, "/org/toolkits", Body::None, &keyed);
+    listed.await.expect(200);
+    let project = host.with_key(told("project_key"));
     let (toolkit, log) = (told("toolkit"), told("log"));
     let configs = project.get("/auth_configs").await.expect(200);
-    let configs = configs["items"].as_array().unwrap();
-    assert!(
-        configs
-            .iter()
-            .any(|config| config["toolkit"]["slug"] == *toolkit),
-        "{configs:#?}"
-    );
-    project
-        .get(&format!("/connected_accounts/{}", told("account")))
-        .await
-        .expect(200);
-    project
-        .get(&format!("/connected_accounts/{}", told("removed_account")))
-        .await
-        .expect(404);
-    let detail = project.get(&format!("{LOGS_PATH}/{log}")).await.expect(200);
-    assert!(
-        detail.text.contains("api.example.com/echo/kept"),
-        "{}",
-        detail.text
-    );
+    let mut configs = configs["items"].as_array().unwrap().iter();
+    assert!(configs.any(|config| config["toolkit"]["slug"] == toolkit));
+    project.account(told("account")).await;
+    let removed = told("removed_account");
+    assert_eq!(given::status(&project, removed).await, "");
+    let detail = project.log(&told_all["log"]).await.text;
+    assert!(detail.contains("api.example.com/echo/kept"), "{detail}");
     for version in ["latest", "20200101_00"] {
         let tag = unique(8);
         let url = format!("https://api.example.com/echo/{tag}");
         let asked = json!({ "user_id": "ada", "version": version, "arguments": { "url": url } });
-        let ran = project
-            .post(&format!("/tools/execute/{}", guest::tool(&toolkit)), &asked)
-            .await
-            .expect(200);
-        assert_eq!(ran["successful"], true, "{ran:#?}");
-        assert_eq!(
-            application.seen(&tag)[0].header("authorization"),
-            format!("Bearer {}", told("secret"))
-        );
+        let execute = format!("/tools/execute/{}", guest::tool(toolkit));
+        project.post(&execute, &asked).await.data();
+        let bearer = format!("Bearer {}", told("secret"));
+        let seen = &application.seen(&tag)[0];
+        assert_eq!(seen.header("authorization"), bearer);
     }
-    project
-        .get(&format!("{LOGS_PATH}/{log}/cassette"))
-        .await
-        .expect(200);
+    let cassette = format!("/logs/tool_execution/{log}/cassette");
+    project.get(&cassette).await.expect(200);
     // Earlier archives have no webhooks.
     if told_all["subscription"].is_string() {
         let path = format!("/webhook_subscriptions/{}", told("subscription"));
@@ -403,13 +348,13 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
     }
     // Earlier archives have no sessions.
     if told_all["session"].is_string() {
-        assert_agents(&project, &toolkit, &told("session"), &told("mcp_server")).await;
+        assert_agents(&project, toolkit, told("session"), told("mcp_server")).await;
     }
     // Earlier archives have no recipes, files of sessions and subscriptions at providers.
     if told_all["recipe"].is_string() {
-        assert_approved_session(&project, &toolkit, &told("approved_session")).await;
-        assert_recipe(&project, &told("session"), &told("recipe")).await;
-        assert_subscribed(&project, &told("subscribed")).await;
+        assert_approved_session(&project, toolkit, told("approved_session")).await;
+        assert_recipe(&project, told("session"), told("recipe")).await;
+        assert_subscribed(&project, told("subscribed")).await;
     }
     let (setup, _) = host.terminate().await;
     setup.command(&["verify"]).succeeded();

@@ -75,11 +75,8 @@ fn build(elsewhere: &Elsewhere, language: &str, name: &str) -> PathBuf {
         let text = text
             .replace("{ client,", "{ client, http,")
             .replace("  tools: {\n", &format!("  tools: {{{JS_TOOLS}"));
-        fs::write(
-            file,
-            text.replace("egress:", "limits: { cpuMs: 500 },\n  egress:"),
-        )
-        .unwrap();
+        let text = text.replace("egress:", "limits: { cpuMs: 500 },\n  egress:");
+        fs::write(file, text).unwrap();
     } else {
         let file = folder.join("tools.py");
         let text = fs::read_to_string(&file).unwrap();
@@ -118,14 +115,8 @@ async fn published(language: &str) -> (Client, String, String) {
     let file = build(&elsewhere, language, &name);
     let place = place_of_error(&elsewhere.folder.path().join(&name), language);
     let host = Host::shared().await;
-    let arguments = [
-        "publish",
-        file.to_str().unwrap(),
-        "--url",
-        &host.url,
-        "--org-key",
-        &host.org_key,
-    ];
+    let publish = ["publish", file.to_str().unwrap(), "--url", &host.url];
+    let arguments = [&publish[..], &["--org-key", &host.org_key]].concat();
     let said = elsewhere.run(".", &arguments).succeeded();
     assert!(said.contains("published"), "{said}");
     let slug = name.replace('-', "_").to_uppercase();
@@ -144,10 +135,8 @@ async fn works_like_any_other(language: &str) {
 
     let greeting = call("GREET", json!({ "name": "Grüße 🙂" })).await.data();
     assert_eq!(greeting, json!({ "text": "Hello, Grüße 🙂!" }));
-    assert_eq!(
-        call("GREET", json!({ "name": " " })).await.failure(),
-        "invalid_input"
-    );
+    let unnamed = call("GREET", json!({ "name": " " })).await;
+    assert_eq!(unnamed.failure(), "invalid_input");
     call("GREET", json!({ "nam": "Ada" })).await.expect(400);
 
     let tag = unique(8);
@@ -156,15 +145,11 @@ async fn works_like_any_other(language: &str) {
     assert_eq!(Host::application().seen(&tag).len(), 1);
     assert_eq!(call("REFUSED", json!({})).await.failure(), "denied");
 
-    let (one, other) = (
-        call("CHANCE", json!({})).await.data(),
-        call("CHANCE", json!({})).await.data(),
-    );
-    for index in 0..2 {
-        assert_ne!(
-            one["numbers"][index], other["numbers"][index],
-            "{one} {other}"
-        );
+    let one = call("CHANCE", json!({})).await.data();
+    let other = call("CHANCE", json!({})).await.data();
+    for number in 0..2 {
+        let [one, other] = [&one, &other].map(|data| &data["numbers"][number]);
+        assert_ne!(one, other);
     }
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -178,20 +163,15 @@ async fn works_like_any_other(language: &str) {
 
     let broken = call("BOOM", json!({})).await;
     assert_eq!(broken.failure(), "internal");
-    assert!(
-        broken["data"]["message"].as_str().unwrap().contains("one"),
-        "{broken:?}"
-    );
-    let log = broken["log_id"].as_str().unwrap();
-    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
-    let trace = log.expect(200)["data"]["log"].to_string();
+    let message = broken["data"]["message"].as_str().unwrap();
+    assert!(message.contains("one"), "{message}");
+    let log = project.log(&broken["log_id"]).await;
+    let trace = log["data"]["log"].to_string();
     assert!(trace.contains(&place), "{place}: {trace}");
     assert_eq!(call("SPIN", json!({})).await.failure(), "tool_cpu_limit");
     assert_eq!(call("HOG", json!({})).await.failure(), "tool_memory_limit");
-    assert_eq!(
-        call("GREET", json!({ "name": "Ada" })).await.data(),
-        json!({ "text": "Hello, Ada!" })
-    );
+    let greeting = call("GREET", json!({ "name": "Ada" })).await.data();
+    assert_eq!(greeting, json!({ "text": "Hello, Ada!" }));
 }
 
 #[tokio::test]
@@ -314,51 +294,27 @@ fn label_cases() -> Vec<(&'static str, bool, Value)> {
             ],
         })
     };
-    let ends = |mut case: Value, member: &str, value: Value| {
-        case[member] = value;
+    let labeled = |note: Value, name: &str| {
+        let file = json!({ "name": name, "mimetype": "text/plain", "s3url": "file_1" });
+        let mut case = case(note, None);
+        case["data"] = json!({ "file": file, "site": "case-site" });
         case
     };
-    let labeled = |name: &str| {
-        let file = json!({ "name": name, "mimetype": "text/plain", "s3url": "file_1" });
-        json!({ "file": file, "site": "case-site" })
+    let broken = |error: Value| {
+        let mut case = case(json!("two"), Some("connect"));
+        case["error"] = error;
+        case
     };
+    let unavailable = json!({ "kind": "upstream_unavailable", "message": "no such text" });
+    let not_found = json!({ "kind": "not_found" });
     let by_name = json!({ "blob": "n" });
-    let broken = || case(json!("two"), Some("connect"));
     vec![
-        (
-            "text",
-            true,
-            ends(case(json!("two"), None), "data", labeled("label")),
-        ),
-        (
-            "named",
-            true,
-            ends(case(by_name, None), "data", labeled("label")),
-        ),
-        (
-            "broken",
-            true,
-            ends(
-                broken(),
-                "error",
-                json!({ "kind": "upstream_unavailable", "message": "no such text" }),
-            ),
-        ),
-        (
-            "other_name",
-            false,
-            ends(case(json!("two"), None), "data", labeled("download")),
-        ),
-        (
-            "other_text",
-            false,
-            ends(case(json!("three"), None), "data", labeled("label")),
-        ),
-        (
-            "other_end",
-            false,
-            ends(broken(), "error", json!({ "kind": "not_found" })),
-        ),
+        ("text", true, labeled(json!("two"), "label")),
+        ("named", true, labeled(by_name, "label")),
+        ("broken", true, broken(unavailable)),
+        ("other_name", false, labeled(json!("two"), "download")),
+        ("other_text", false, labeled(json!("three"), "label")),
+        ("other_end", false, broken(not_found)),
     ]
 }
 
@@ -369,11 +325,8 @@ fn cargo_test_agrees_with_check() {
     let declared = "tools: [greet, label],\n    egress: [\"api.example.com\"],\n    \
                     auth: [api_key(header: \"x-key\", fields: [secret(api_key), text(site)])],";
     author.edit("agreed/src/lib.rs", "tools: [greet],", declared);
-    author.edit(
-        "agreed/src/lib.rs",
-        "cases!();",
-        &format!("{RUST_LABEL_TOOL}\ncases!();"),
-    );
+    let with_tool = format!("{RUST_LABEL_TOOL}\ncases!();");
+    author.edit("agreed/src/lib.rs", "cases!();", &with_tool);
     let cases = label_cases();
     fs::create_dir_all(author.path("agreed/cases/label")).unwrap();
     for (name, _, case) in &cases {
@@ -386,10 +339,8 @@ fn cargo_test_agrees_with_check() {
     let reports = checked[0]["cases"].as_array().unwrap();
     let report = |name: &str| {
         let name = format!("label/{name}");
-        reports
-            .iter()
-            .find(|report| report["case"] == *name)
-            .unwrap()
+        let mut reports = reports.iter();
+        reports.find(|report| report["case"] == *name).unwrap()
     };
     let mut native = Command::new("cargo");
     native.arg("test").current_dir(author.path("agreed"));

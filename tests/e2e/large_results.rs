@@ -4,7 +4,6 @@
 use harness::{
     Answer, BucketService, Client, Guest, Host, client::RawResponse, guest, host::Setup, unique,
 };
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
@@ -21,9 +20,8 @@ async fn talker(host: &Host) -> String {
 }
 
 async fn say(project: &Client, slug: &str, bytes: usize) -> Answer {
-    project
-        .execute(&guest::tool(slug), json!({ "n": bytes }))
-        .await
+    let arguments = json!({ "n": bytes });
+    project.execute(&guest::tool(slug), arguments).await
 }
 
 fn said(bytes: usize) -> String {
@@ -33,9 +31,7 @@ fn said(bytes: usize) -> String {
 /// Returns the file that replaces a result, and the content behind its link.
 async fn fetched(project: &Client, data: &Value) -> (Value, RawResponse) {
     let file = data["result_file"].clone();
-    let got = project
-        .exchange(Method::GET, file["s3url"].as_str().unwrap(), &[], vec![])
-        .await;
+    let got = given::open(project, file["s3url"].as_str().unwrap()).await;
     assert_eq!(got.status, 200);
     (file, got)
 }
@@ -43,27 +39,16 @@ async fn fetched(project: &Client, data: &Value) -> (Value, RawResponse) {
 #[tokio::test]
 async fn large_result_is_a_file_with_expiring_link() {
     let host = Host::shared().await;
-    let (project, other, slug) = (
-        host.new_project().await,
-        host.new_project().await,
-        talker(host).await,
-    );
+    let (project, slug) = (host.new_project().await, talker(host).await);
     let inline = say(&project, &slug, MAX_INLINE_BYTES).await.data();
     assert_eq!(inline.to_string(), said(MAX_INLINE_BYTES));
     for size in [MAX_INLINE_BYTES + 1, 16 << 20] {
         let answer = say(&project, &slug, size).await;
-        let id = answer["log_id"].as_str().unwrap().to_owned();
+        let id = answer["log_id"].clone();
         let data = answer.data();
-        assert_eq!(
-            data.as_object().unwrap().len(),
-            1,
-            "nothing but the file: {data}"
-        );
+        assert_eq!(data.as_object().unwrap().len(), 1, "{data}");
         let (file, got) = fetched(&project, &data).await;
-        assert!(
-            got.bytes == said(size).as_bytes(),
-            "the file is the result, {size} bytes"
-        );
+        assert!(got.bytes == said(size).as_bytes(), "{size} bytes");
         assert_eq!(got.header("content-type"), "application/json");
         assert_eq!(
             (&file["name"], &file["mimetype"]),
@@ -71,41 +56,23 @@ async fn large_result_is_a_file_with_expiring_link() {
         );
         assert_eq!(file["size"], size);
         assert!(file["expires_at"].as_str().unwrap().ends_with('Z'));
-        let log = project
-            .get(&format!("/logs/tool_execution/{id}"))
-            .await
-            .expect(200);
-        assert_eq!(
-            log["data"]["response"]["data"]["result_file"]["size"], size,
-            "{log:#?}"
-        );
-        assert!(
-            !log.text.contains("signature="),
-            "the log holds no link that works"
-        );
+        let log = project.log(&id).await;
+        let logged = &log["data"]["response"]["data"]["result_file"];
+        assert_eq!(logged["size"], size, "{log:#?}");
+        assert!(!log.text.contains("signature="), "it holds a link");
         let url = file["s3url"].as_str().unwrap();
-        let changed = project
-            .exchange(
-                Method::GET,
-                &url.replace("expires=", "expires=9"),
-                &[],
-                vec![],
-            )
-            .await;
+        let changed = url.replace("expires=", "expires=9");
+        let changed = given::open(&project, &changed).await;
         assert_eq!(changed.status, 403, "the link ends when it says");
     }
-    let list = project
-        .get(&format!("/files/list?tool_slug={}", guest::tool(&slug)))
-        .await
-        .expect(200);
+    let path = format!("/files/list?tool_slug={}", guest::tool(&slug));
+    let list = project.get(&path).await.expect(200);
     assert_eq!(
         (&list["total_items"], &list["items"][0]["filename"]),
         (&2.into(), &"result.json".into())
     );
-    let list = other
-        .get(&format!("/files/list?tool_slug={}", guest::tool(&slug)))
-        .await
-        .expect(200);
+    let other = host.new_project().await;
+    let list = other.get(&path).await.expect(200);
     assert_eq!(list["items"], json!([]), "another project does not see it");
 }
 
@@ -114,14 +81,10 @@ async fn result_over_file_limit_is_refused() {
     let host = Setup::new().with("files.size_mib", "5").start().await;
     let (project, slug) = (host.as_project(), talker(&host).await);
     fetched(&project, &say(&project, &slug, 5 << 20).await.data()).await;
-    assert_eq!(
-        say(&project, &slug, (5 << 20) + 1).await.failure(),
-        "tool_output_too_large"
-    );
-    assert_eq!(
-        project.get("/files/list").await.expect(200)["total_items"],
-        1
-    );
+    let refused = say(&project, &slug, (5 << 20) + 1).await;
+    assert_eq!(refused.failure(), "tool_output_too_large");
+    let listed = project.get("/files/list").await.expect(200);
+    assert_eq!(listed["total_items"], 1);
 }
 
 #[tokio::test]
@@ -153,14 +116,12 @@ async fn large_result_file_is_redacted() {
     project
         .connect(slug, "API_KEY", "default", json!({ "api_key": secret }))
         .await;
-    let url = format!(
-        "https://api.example.com/leak/{}/{MAX_INLINE_BYTES}",
-        unique(8)
-    );
-    let data = project
+    let tag = unique(8);
+    let url = format!("https://api.example.com/leak/{tag}/{MAX_INLINE_BYTES}");
+    let ran = project
         .execute(&guest::tool(slug), json!({ "url": url }))
-        .await
-        .data();
+        .await;
+    let data = ran.data();
     let (_, got) = fetched(&project, &data).await;
     let text = String::from_utf8(got.bytes).unwrap();
     assert!(

@@ -1,6 +1,6 @@
 //! Legacy ids, which older clients use.
 
-use harness::{Answer, Client, Host, host::Setup};
+use harness::{Answer, Client, Finished, Guest, Host, host::Setup};
 use serde_json::json;
 
 use crate::given;
@@ -8,109 +8,87 @@ use crate::given;
 const LEGACY_ID: &str = "0d3f1f7e-6a57-4a8e-9a41-3c1b6f0a9e11";
 
 async fn asked(project: &Client, kind: &str, uuid: &str) -> Answer {
-    project
-        .get(&format!("/migration/get-nanoid?uuid={uuid}&type={kind}"))
-        .await
+    let path = format!("/migration/get-nanoid?uuid={uuid}&type={kind}");
+    project.get(&path).await
+}
+
+/// Asserts that a legacy id stands for an id.
+async fn assert_resolves(project: &Client, kind: &str, uuid: &str, id: &str) {
+    let answer = asked(project, kind, uuid).await.expect(200);
+    assert_eq!(answer["nanoid"], id, "{kind} {uuid}");
+}
+
+/// Runs the command that imports a file with this text.
+fn load(setup: &Setup, text: &str) -> Finished {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    setup.command(&["import-legacy", file.path().to_str().unwrap()])
 }
 
 #[tokio::test]
 async fn legacy_uuid_resolves_until_deletion() {
     let host = Host::shared().await;
     let (project, other) = (host.new_project().await, host.new_project().await);
-    let values = json!({ "api_key": harness::secret() });
-    let account = project
-        .connect(given::keyed().await, "API_KEY", "amy", values)
-        .await;
-    let shown = project
-        .get(&format!("/connected_accounts/{account}"))
-        .await
-        .expect(200);
+    let account = project.connect_with_key(given::keyed().await, "amy").await;
+    let shown = project.account(&account).await;
     let config = shown["auth_config"]["id"].as_str().unwrap().to_owned();
     let uuid = shown["deprecated"]["uuid"].as_str().unwrap();
     let config_uuid = shown["auth_config"]["deprecated"]["uuid"].as_str().unwrap();
-    assert_eq!(
-        asked(&project, "CONNECTED_ACCOUNT", uuid).await.expect(200)["nanoid"],
-        account
-    );
-    assert_eq!(
-        asked(&project, "CONNECTED_ACCOUNT", &uuid.to_uppercase())
-            .await
-            .expect(200)["nanoid"],
-        account
-    );
-    assert_eq!(
-        asked(&project, "AUTH_CONFIG", config_uuid)
-            .await
-            .expect(200)["nanoid"],
-        config
-    );
+    for (kind, uuid, id) in [
+        ("CONNECTED_ACCOUNT", uuid, &account),
+        ("CONNECTED_ACCOUNT", &uuid.to_uppercase(), &account),
+        ("AUTH_CONFIG", config_uuid, &config),
+    ] {
+        assert_resolves(&project, kind, uuid, id).await;
+    }
     for (client, kind, uuid) in [
         (&project, "AUTH_CONFIG", uuid),
         (&project, "TRIGGER_INSTANCE", uuid),
         (&other, "CONNECTED_ACCOUNT", uuid),
     ] {
-        asked(client, kind, uuid)
-            .await
-            .expect(404)
-            .assert_envelope();
+        asked(client, kind, uuid).await.expect(404);
     }
-    project
-        .delete(&format!("/connected_accounts/{account}"))
-        .await
-        .expect(200);
-    project
-        .delete(&format!("/auth_configs/{config}"))
-        .await
-        .expect(200);
-    asked(&project, "CONNECTED_ACCOUNT", uuid)
-        .await
-        .expect(410)
-        .assert_envelope();
-    asked(&project, "AUTH_CONFIG", config_uuid)
-        .await
-        .expect(410);
+    for (path, kind, uuid) in [
+        (
+            format!("/connected_accounts/{account}"),
+            "CONNECTED_ACCOUNT",
+            uuid,
+        ),
+        (
+            format!("/auth_configs/{config}"),
+            "AUTH_CONFIG",
+            config_uuid,
+        ),
+    ] {
+        project.delete(&path).await.expect(200);
+        asked(&project, kind, uuid).await.expect(410);
+    }
     for (kind, uuid) in [
         ("CONNECTED_ACCOUNT", "7"),
         ("CONNECTED_ACCOUNT", ""),
         ("SHOE", LEGACY_ID),
         ("", LEGACY_ID),
     ] {
-        asked(&project, kind, uuid)
-            .await
-            .expect(400)
-            .assert_envelope();
+        asked(&project, kind, uuid).await.expect(400);
     }
 }
 
 #[tokio::test]
 async fn import_on_a_store_in_use_is_refused() {
     let host = Setup::embedded().start().await;
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let refused = host
-        .setup()
-        .command(&["import-legacy", &file.path().display().to_string()])
-        .failed();
+    let refused = load(host.setup(), "").failed();
     assert!(refused.contains("stop it"), "{refused}");
-    let missing = host
-        .setup()
-        .command(&["import-legacy", "no-such-file"])
-        .failed();
+    let missing = host.setup().command(&["import-legacy", "no-such-file"]);
+    let missing = missing.failed();
     assert!(missing.contains("cannot read no-such-file"), "{missing}");
 }
 
 #[tokio::test]
 async fn legacy_id_import_is_atomic() {
     let host = Setup::new().start().await;
-    let id = host
-        .as_project()
-        .get("/auth/session/info")
-        .await
-        .expect(200)["project"]["nano_id"]
-        .clone();
+    let id = host.as_project().project_id().await;
     let slug = given::slug();
-    let manifest = harness::guest::manifest_with_key(&slug, given::bearer());
-    host.publish(harness::Guest::echo().component(), &manifest)
-        .await;
+    given::publish_with_key(&host, &Guest::echo(), &slug).await;
     let account = host.as_project().connect_with_key(&slug, "amy").await;
     let line = |kind: &str, uuid: &str, nanoid: &str| {
         json!({ "project": id, "type": kind, "uuid": uuid, "nanoid": nanoid }).to_string() + "\n"
@@ -119,11 +97,6 @@ async fn legacy_id_import_is_atomic() {
         + "\n"
         + &line("TRIGGER_INSTANCE", LEGACY_ID, "ti_AAAAAAAAAAAA");
     let (setup, _) = host.terminate().await;
-    let load = |text: &str| {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        setup.command(&["import-legacy", &file.path().display().to_string()])
-    };
     for (wrong, why) in [
         (
             line("CONNECTED_ACCOUNT", LEGACY_ID, "ca_AAAAAAAAAAAA"),
@@ -140,52 +113,36 @@ async fn legacy_id_import_is_atomic() {
             "an earlier line",
         ),
     ] {
-        let refused = load(&(good.clone() + &wrong)).failed();
+        let refused = load(&setup, &(good.clone() + &wrong)).failed();
         assert!(
             refused.contains(why) && refused.contains("line 4"),
             "{wrong}: {refused}"
         );
     }
-    assert!(
-        load(&good)
-            .succeeded()
-            .contains("2 legacy ids loaded, 0 already known"),
-        "nothing was loaded before"
-    );
-    assert!(
-        load(&good)
-            .succeeded()
-            .contains("0 legacy ids loaded, 2 already known")
-    );
-    let second = load(&line("TRIGGER_INSTANCE", LEGACY_ID, "ti_BBBBBBBBBBBB")).failed();
+    for counts in [
+        "2 legacy ids loaded, 0 already known",
+        "0 legacy ids loaded, 2 already known",
+    ] {
+        let said = load(&setup, &good).succeeded();
+        assert!(said.contains(counts), "{said}");
+    }
+    let second = line("TRIGGER_INSTANCE", LEGACY_ID, "ti_BBBBBBBBBBBB");
+    let second = load(&setup, &second).failed();
     assert!(
         second.contains("is already the legacy id of ti_AAAAAAAAAAAA"),
         "{second}"
     );
     let host = setup.clone().start().await;
     let project = host.as_project();
-    assert_eq!(
-        asked(&project, "CONNECTED_ACCOUNT", LEGACY_ID)
-            .await
-            .expect(200)["nanoid"],
-        account
-    );
-    assert_eq!(
-        asked(&project, "TRIGGER_INSTANCE", LEGACY_ID)
-            .await
-            .expect(200)["nanoid"],
-        "ti_AAAAAAAAAAAA"
-    );
-    asked(&host.new_project().await, "TRIGGER_INSTANCE", LEGACY_ID)
-        .await
-        .expect(404);
-    project
-        .delete(&format!("/connected_accounts/{account}"))
-        .await
-        .expect(200);
-    asked(&project, "CONNECTED_ACCOUNT", LEGACY_ID)
-        .await
-        .expect(410);
+    assert_resolves(&project, "CONNECTED_ACCOUNT", LEGACY_ID, &account).await;
+    assert_resolves(&project, "TRIGGER_INSTANCE", LEGACY_ID, "ti_AAAAAAAAAAAA").await;
+    let stranger = host.new_project().await;
+    let foreign = asked(&stranger, "TRIGGER_INSTANCE", LEGACY_ID).await;
+    foreign.expect(404);
+    let path = format!("/connected_accounts/{account}");
+    project.delete(&path).await.expect(200);
+    let gone = asked(&project, "CONNECTED_ACCOUNT", LEGACY_ID).await;
+    gone.expect(410);
 }
 
 #[tokio::test]
@@ -194,18 +151,16 @@ async fn deleted_project_keeps_no_legacy_id() {
     let (first, second) = (host.new_project().await, host.new_project().await);
     let (first, second) = (first.project_id().await, second.project_id().await);
     let (setup, _) = host.terminate().await;
-    let load = |project: &str| {
-        let line = json!({
+    let line = |project: &str| {
+        json!({
             "project": project, "type": "TRIGGER_INSTANCE", "uuid": LEGACY_ID, "nanoid": "ti_AAAAAAAAAAAA",
-        });
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), line.to_string()).unwrap();
-        setup.command(&["import-legacy", &file.path().display().to_string()])
+        })
+        .to_string()
     };
-    load(&first).succeeded();
-    load(&second).failed();
+    load(&setup, &line(&first)).succeeded();
+    load(&setup, &line(&second)).failed();
     let host = setup.clone().start().await;
     host.delete_project(&first).await;
     host.terminate().await;
-    load(&second).succeeded();
+    load(&setup, &line(&second)).succeeded();
 }

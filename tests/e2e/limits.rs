@@ -1,6 +1,6 @@
 //! Requests that are too large, too deeply nested, too frequent or malformed.
 
-use harness::{Host, client::Body, host::Setup};
+use harness::{Answer, Client, Host, client::Body, host::Setup};
 use reqwest::Method;
 use serde_json::json;
 
@@ -8,6 +8,15 @@ use crate::{
     budget::{sent_from, to_the_end},
     given,
 };
+
+const SESSION_INFO_PATH: &str = "/auth/session/info";
+
+/// Asserts the status of a response read from a socket.
+#[track_caller]
+fn assert_status(answer: &str, status: u16) {
+    let head = &answer[..answer.len().min(300)];
+    assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+}
 
 fn head(method: &str, path: &str, more: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n")
@@ -25,28 +34,17 @@ async fn oversized_bodies_are_refused_declared_or_chunked() {
     ] {
         let filler = "x".repeat(limit);
         let body = Body::Json(json!({ "arguments": { "filler": filler }, "version": "latest" }));
-        project
-            .send(Method::POST, &path, body, &[])
-            .await
-            .expect(413)
-            .assert_envelope();
+        let refused = project.send(Method::POST, &path, body, &[]).await;
+        refused.expect(413);
         // The length of a chunked body is known only at its end.
         let chunk = format!("{:x}\r\n{}\r\n", limit / 2, "x".repeat(limit / 2)).repeat(3);
         let more = format!(
             "x-api-key: {}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n",
             project.key()
         );
-        let request = [
-            head("POST", &format!("/api/v3{path}"), &more),
-            chunk.into_bytes(),
-        ]
-        .concat();
-        let answer = project.raw(&request).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 413"),
-            "{path}: {}",
-            &answer[..answer.len().min(300)]
-        );
+        let head = head("POST", &format!("/api/v3{path}"), &more);
+        let request = [head, chunk.into_bytes()].concat();
+        assert_status(&project.raw(&request).await, 413);
     }
 }
 
@@ -54,25 +52,16 @@ async fn oversized_bodies_are_refused_declared_or_chunked() {
 async fn large_argument_within_the_limit_is_returned() {
     let project = Host::shared().await.new_project().await;
     let arguments = json!({ "filler": "é".repeat(1 << 20) });
-    assert_eq!(
-        project
-            .execute(given::shared_echo().await, arguments.clone())
-            .await
-            .data(),
-        arguments
-    );
+    let echo = given::shared_echo().await;
+    let ran = project.execute(echo, arguments.clone()).await;
+    assert_eq!(ran.data(), arguments);
 }
 
 #[tokio::test]
 async fn long_request_lines_and_headers_are_refused() {
     let project = Host::shared().await.new_project().await;
     let long = format!("/api/v3/toolkits?search={}", "x".repeat(9 << 10));
-    let answer = project.raw(&head("GET", &long, "")).await;
-    assert!(
-        answer.starts_with("HTTP/1.1 414"),
-        "{}",
-        &answer[..answer.len().min(300)]
-    );
+    assert_status(&project.raw(&head("GET", &long, "")).await, 414);
     let wide = format!("x-filler: {}\r\n", "x".repeat(17 << 10));
     let many = (0..120)
         .map(|n| format!("x-filler-{n}: x\r\n"))
@@ -80,12 +69,8 @@ async fn long_request_lines_and_headers_are_refused() {
     let wider = format!("x-filler: {}\r\n", "x".repeat(60 << 10));
     let more = "x: x\r\n".repeat(600);
     for more in [wide, many, wider, more] {
-        let answer = project.raw(&head("GET", "/api/v3/toolkits", &more)).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 431"),
-            "{}",
-            &answer[..answer.len().min(300)]
-        );
+        let request = head("GET", "/api/v3/toolkits", &more);
+        assert_status(&project.raw(&request).await, 431);
     }
 }
 
@@ -112,52 +97,33 @@ async fn non_http_request_gets_an_error_response() {
 async fn deep_or_duplicate_json_is_refused() {
     let project = Host::shared().await.new_project().await;
     let path = format!("/tools/execute/{}", given::shared_echo().await);
-    let send = |arguments: String| {
-        let (project, path) = (project.clone(), path.clone());
+    let send = async |arguments: &str| {
         let body = format!(r#"{{"version":"latest","arguments":{arguments}}}"#);
-        async move {
-            project
-                .send(
-                    Method::POST,
-                    &path,
-                    Body::Raw("application/json", body.into_bytes()),
-                    &[],
-                )
-                .await
-        }
+        let body = Body::Raw("application/json", body.into_bytes());
+        project.send(Method::POST, &path, body, &[]).await
     };
     let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
-    send(nested(40)).await.data();
-    send(nested(70)).await.expect(400).assert_envelope();
-    send(nested(100_000)).await.expect(400).assert_envelope();
-    send(r#"{"a":1,"a":2}"#.into())
-        .await
-        .expect(400)
-        .assert_envelope();
-    send(r#"{"a":{"b":1,"b":1}}"#.into())
-        .await
-        .expect(400)
-        .assert_envelope();
-    send(r#"{"a":NaN}"#.into())
-        .await
-        .expect(400)
-        .assert_envelope();
-    let half = send(r#"{"a":"\ud800"}"#.into()).await.data();
+    send(&nested(40)).await.data();
+    for refused in [
+        &*nested(70),
+        &nested(100_000),
+        r#"{"a":1,"a":2}"#,
+        r#"{"a":{"b":1,"b":1}}"#,
+        r#"{"a":NaN}"#,
+    ] {
+        send(refused).await.expect(400);
+    }
+    let half = send(r#"{"a":"\ud800"}"#).await.data();
     assert_eq!(half["a"], "\u{fffd}");
 }
 
 #[tokio::test]
 async fn compressed_bodies_are_refused() {
     let project = Host::shared().await.new_project().await;
-    let answer = project
-        .send(
-            Method::POST,
-            "/auth_configs",
-            Body::Json(json!({})),
-            &[("content-encoding", "gzip")],
-        )
-        .await;
-    answer.expect(415).assert_envelope();
+    let encoded = [("content-encoding", "gzip")];
+    let body = Body::Json(json!({}));
+    let answer = project.send(Method::POST, "/auth_configs", body, &encoded);
+    answer.await.expect(415);
 }
 
 #[tokio::test]
@@ -195,43 +161,26 @@ async fn lists_refuse_or_clamp_invalid_parameters() {
         let path = format!("/connected_accounts?user_ids={}", "x,".repeat(entries));
         project.get(&path).await.expect(status);
     }
-    project
-        .get(&format!("/toolkits?search={}", "x".repeat(257)))
-        .await
-        .expect(400)
-        .assert_envelope();
+    let long = format!("/toolkits?search={}", "x".repeat(257));
+    project.get(&long).await.expect(400);
 }
 
 #[tokio::test]
 async fn valid_client_request_id_is_used() {
     let project = Host::shared().await.new_project().await;
-    let given = [
-        ("x-request-id", "req-42"),
-        ("x-source", "test"),
-        ("x-client-version", "1"),
-        ("x-stainless-os", "Linux"),
-    ];
-    let answer = project
-        .send(Method::GET, "/tools/NO_SUCH_TOOL", Body::None, &given)
-        .await
-        .expect(404);
-    assert_eq!(
-        (
-            &answer["error"]["request_id"],
-            answer.header("x-request-id")
-        ),
-        (&"req-42".into(), "req-42")
-    );
-    let long = "x".repeat(5000);
-    let answer = project
-        .send(
-            Method::GET,
-            "/tools/NO_SUCH_TOOL",
-            Body::None,
-            &[("x-request-id", &long)],
-        )
-        .await;
-    assert_ne!(answer.expect(404)["error"]["request_id"], long.as_str());
+    for (id, is_valid) in [("req-42", true), (&*"x".repeat(5000), false)] {
+        let headers = [
+            ("x-request-id", id),
+            ("x-source", "test"),
+            ("x-client-version", "1"),
+            ("x-stainless-os", "Linux"),
+        ];
+        let answer = project.send(Method::GET, "/tools/NO_SUCH_TOOL", Body::None, &headers);
+        let answer = answer.await.expect(404);
+        let used = answer.header("x-request-id");
+        assert_eq!(used == id, is_valid);
+        assert_eq!(answer["error"]["request_id"], used);
+    }
 }
 
 #[tokio::test]
@@ -245,126 +194,77 @@ async fn an_unknown_path_is_an_envelope_too() {
         "/%2e%2e/%2e%2e/etc/passwd",
     ] {
         let answer = host.anonymous().get(path).await;
-        assert!(
-            [401, 404, 405].contains(&answer.status),
-            "{path}: {answer:#?}"
-        );
         answer.assert_envelope();
+        assert!([401, 404, 405].contains(&answer.status), "{path}");
     }
 }
 
 #[tokio::test]
 async fn organization_rate_limit_gives_retry_after() {
-    let host = Setup::new()
-        .with("limits.rate_per_project", "20")
-        .start()
-        .await;
+    let host = limited("20").await;
     let organization = host.as_org();
     let path = "/org/owner/project/list";
     let first = organization.get(path).await.expect(200);
-    assert_eq!(
-        (
-            first.header("x-ratelimit"),
-            first.header("x-ratelimit-window-size")
-        ),
-        ("40", "600s")
-    );
-    let mut refused = None;
-    for _ in 0..60 {
-        let answer = organization.get(path).await;
-        if answer.status == 429 {
-            refused = Some(answer);
-            break;
-        }
-    }
-    let refused = refused.expect("sixty are more than forty");
-    refused.assert_envelope();
-    assert!(
-        refused
-            .header("retry-after")
-            .parse::<u64>()
-            .is_ok_and(|seconds| seconds >= 1),
-        "{refused:#?}"
-    );
-    assert_eq!(refused.header("x-ratelimit-remaining"), "0");
-    assert!(refused["message"].is_string() || refused["error"]["message"].is_string());
-    let project = host.as_project();
-    let answer = project.get("/auth/session/info").await.expect(200);
+    assert_eq!(first.header("x-ratelimit"), "40");
+    assert_eq!(first.header("x-ratelimit-window-size"), "600s");
+    let (_, refused) = until_refused(&organization, path, 60).await;
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!(wait >= 1, "{refused:#?}");
+    assert_rate(&refused, "40", "0");
+    let answer = host.as_project().get(SESSION_INFO_PATH).await.expect(200);
     assert_eq!(answer.header("x-ratelimit"), "20");
 }
 
-/// Sends requests until one is refused for its rate, and returns the number of accepted ones.
-async fn until_refused(client: &harness::Client, most: usize) -> (usize, harness::Answer) {
+/// Starts a server with a limit on the rate of a project.
+async fn limited(rate: &str) -> Host {
+    let setup = Setup::new().with("limits.rate_per_project", rate);
+    setup.start().await
+}
+
+/// Sends requests until one is refused for its rate. Returns the number of accepted ones, and the
+/// refusal.
+async fn until_refused(client: &Client, path: &str, most: usize) -> (usize, Answer) {
     for sent in 0..most {
-        let answer = client.get("/auth/session/info").await;
+        let answer = client.get(path).await;
         if answer.status == 429 {
-            return (sent, answer);
+            return (sent, answer.expect(429));
         }
         answer.expect(200);
     }
     panic!("{most} requests were not too many");
 }
 
+/// Asserts the rate that a response names, and what is left of it.
+#[track_caller]
+fn assert_rate(answer: &Answer, rate: &str, remaining: &str) {
+    assert_eq!(answer.header("x-ratelimit"), rate);
+    assert_eq!(answer.header("x-ratelimit-remaining"), remaining);
+}
+
 #[tokio::test]
 async fn project_rate_limit_protects_other_projects() {
-    let host = Setup::new()
-        .with("limits.rate_per_project", "20")
-        .start()
-        .await;
+    let host = limited("20").await;
     let (greedy, modest) = (host.new_project().await, host.new_project().await);
-    let (sent, refused) = until_refused(&greedy, 40).await;
+    let (sent, refused) = until_refused(&greedy, SESSION_INFO_PATH, 40).await;
     assert_eq!(sent, 20);
-    refused.assert_envelope();
-    assert_eq!(
-        (
-            refused.header("x-ratelimit"),
-            refused.header("x-ratelimit-remaining")
-        ),
-        ("20", "0")
-    );
-    assert!(
-        refused
-            .header("retry-after")
-            .parse::<u64>()
-            .is_ok_and(|seconds| (1..=600 / 20).contains(&seconds))
-    );
-    assert!(
-        refused["error"]["message"]
-            .as_str()
-            .unwrap()
-            .starts_with("the project "),
-        "{refused:#?}"
-    );
-    let answer = modest.get("/auth/session/info").await.expect(200);
-    assert_eq!(
-        (
-            answer.header("x-ratelimit"),
-            answer.header("x-ratelimit-remaining")
-        ),
-        ("20", "19")
-    );
-    assert_eq!(
-        host.as_org()
-            .get("/org/owner/project/list")
-            .await
-            .expect(200)
-            .header("x-ratelimit"),
-        "40"
-    );
+    assert_rate(&refused, "20", "0");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=600 / 20).contains(&wait), "{refused:#?}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("the project "), "{message}");
+    let answer = modest.get(SESSION_INFO_PATH).await.expect(200);
+    assert_rate(&answer, "20", "19");
+    let listed = host.as_org().get("/org/owner/project/list").await;
+    assert_eq!(listed.expect(200).header("x-ratelimit"), "40");
 }
 
 #[tokio::test]
 async fn address_without_key_has_part_of_rate() {
     // Without a key a project has half of this, and an address a quarter of that.
-    let host = Setup::new()
-        .with("limits.rate_per_project", "16")
-        .start()
-        .await;
+    let host = limited("16").await;
     let project = host.new_project().await;
     let tool = given::echo(&host).await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
-    let server = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = given::mcp_server(&project, &server).await;
+    let url = given::mcp_server_of(&project, &given::toolkit_of(&tool)).await;
     let authority = host.url.trim_start_matches("http://");
     let path = url.split_once(authority).unwrap().1;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
@@ -376,17 +276,13 @@ async fn address_without_key_has_part_of_rate() {
     );
     let ask = async |last: u8| to_the_end(sent_from(&host, last, &request).await).await;
     for _ in 0..2 {
-        let answer = ask(2).await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_status(&ask(2).await, 200);
     }
     let refused = ask(2).await;
-    assert!(
-        refused.starts_with("HTTP/1.1 429") && refused.contains("the address without a key"),
-        "{refused}"
-    );
-    let neighbor = ask(3).await;
-    assert!(neighbor.starts_with("HTTP/1.1 200"), "{neighbor}");
-    project.get("/auth/session/info").await.expect(200);
+    assert_status(&refused, 429);
+    assert!(refused.contains("the address without a key"), "{refused}");
+    assert_status(&ask(3).await, 200);
+    project.get(SESSION_INFO_PATH).await.expect(200);
 }
 
 #[tokio::test]
@@ -398,11 +294,12 @@ async fn each_key_has_its_own_rate_limit() {
     let made = host
         .as_org()
         .post(&path, &json!({ "name": "another" }))
-        .await
-        .expect(201);
-    assert_eq!(until_refused(&project, 20).await.0, 9);
+        .await;
     let another = host.with_key(made["key"].as_str().unwrap());
-    assert_eq!(until_refused(&another, 20).await.0, 10);
+    for (client, rate) in [(project, 9), (another, 10)] {
+        let (sent, _) = until_refused(&client, SESSION_INFO_PATH, 20).await;
+        assert_eq!(sent, rate);
+    }
 }
 
 #[tokio::test]
@@ -410,12 +307,8 @@ async fn key_guessing_is_rate_limited() {
     let host = Setup::new().with("limits.failed_auth", "10").start().await;
     let mut statuses = Vec::new();
     for attempt in 0..30 {
-        statuses.push(
-            host.with_key(&format!("ak_{attempt:032}"))
-                .get("/auth/session/info")
-                .await
-                .status,
-        );
+        let guess = host.with_key(&format!("ak_{attempt:032}"));
+        statuses.push(guess.get(SESSION_INFO_PATH).await.status);
     }
     assert_eq!(statuses[0], 401);
     assert_eq!(statuses[29], 429, "{statuses:?}");

@@ -21,10 +21,9 @@ impl<'a> Browser<'a> {
     }
 
     pub(crate) async fn open(&mut self, url: &str) -> RawResponse {
-        let page = self
-            .client
-            .exchange(Method::GET, url, &[("cookie", &self.cookie)], Vec::new())
-            .await;
+        let cookie = [("cookie", &*self.cookie)];
+        let page = self.client.exchange(Method::GET, url, &cookie, Vec::new());
+        let page = page.await;
         if let Some((cookie, _)) = page.header("set-cookie").split_once(';') {
             self.cookie = cookie.to_owned();
         }
@@ -37,14 +36,15 @@ impl<'a> Browser<'a> {
             ("cookie", &*self.cookie),
             ("content-type", "application/x-www-form-urlencoded"),
         ];
+        let body = form.query().unwrap_or_default().into();
         self.client
-            .exchange(
-                Method::POST,
-                url,
-                &headers,
-                form.query().unwrap_or_default().into(),
-            )
+            .exchange(Method::POST, url, &headers, body)
             .await
+    }
+
+    /// Sends the form of a page with nothing but its token.
+    async fn confirm(&self, url: &str, token: &str) -> RawResponse {
+        self.send(url, &[("form-token", token)]).await
     }
 }
 
@@ -63,10 +63,8 @@ pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    let made = project
-        .post("/connected_accounts/link", &body)
-        .await
-        .expect(201);
+    let made = project.post("/connected_accounts/link", &body).await;
+    let made = made.expect(201);
     let url = made["redirect_url"].as_str().unwrap().to_owned();
     assert!(
         url.ends_with(&format!("/link/{}", made["link_token"].as_str().unwrap())),
@@ -81,7 +79,7 @@ pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String
 /// Returns the address at which the user of a pending account continues, as lists and the account
 /// itself show it.
 async fn shown_url(project: &Client, id: &str) -> Value {
-    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    let read = project.account(id).await;
     let listed = format!("/connected_accounts?connected_account_ids={id}");
     let listed = project.get(&listed).await.expect(200);
     let url = read["state"]["val"]["redirectUrl"].clone();
@@ -92,15 +90,8 @@ async fn shown_url(project: &Client, id: &str) -> Value {
 #[tokio::test]
 async fn link_page_connects_an_account() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    project
-        .patch(
-            "/org/project/config",
-            &json!({ "display_name": "Acme <b>&" }),
-        )
-        .await
-        .expect(200);
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
+    given::configure(&project, json!({ "display_name": "Acme <b>&" })).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     assert_eq!(status(&project, &id).await, "INITIATED");
     assert_eq!(shown_url(&project, &id).await, json!(url));
@@ -110,10 +101,10 @@ async fn link_page_connects_an_account() {
         (page.status, page.header("content-type")),
         (200, "text/html; charset=utf-8")
     );
+    let text = page.text();
     assert!(
-        page.text().contains("Acme &#60;b&#62;&#38;") && !page.text().contains("<script"),
-        "{}",
-        page.text()
+        text.contains("Acme &#60;b&#62;&#38;") && !text.contains("<script"),
+        "{text}"
     );
     let policy = page.header("content-security-policy");
     for part in [
@@ -137,9 +128,7 @@ async fn link_page_connects_an_account() {
             && cookie.contains("Path=/;"),
         "{cookie}"
     );
-    let away = browser
-        .send(&url, &[("form-token", &form_token(&page))])
-        .await;
+    let away = browser.confirm(&url, &form_token(&page)).await;
     assert_eq!(away.status, 303, "{}", away.text());
     let back = oauth.issuer.visit(away.header("location")).await;
     for other in ["", "toolhost=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
@@ -157,23 +146,13 @@ async fn link_page_connects_an_account() {
     );
     assert_eq!(status(&project, &id).await, "ACTIVE");
     let reused = browser.open(&url).await;
-    assert!(
-        reused.status == 410 && reused.text().contains("was used"),
-        "{}",
-        reused.text()
-    );
-    assert!(
-        reused.text().contains("https://app.example/done?a=1"),
-        "there is no way back: {}",
-        reused.text()
-    );
-    assert_eq!(
-        browser
-            .send(&url, &[("form-token", &form_token(&page))])
-            .await
-            .status,
-        410
-    );
+    assert_eq!(reused.status, 410);
+    // The second is the way back.
+    for part in ["was used", "https://app.example/done?a=1"] {
+        assert!(reused.text().contains(part), "{part}: {}", reused.text());
+    }
+    let again = browser.confirm(&url, &form_token(&page)).await;
+    assert_eq!(again.status, 410);
     oauth.execute(&project).await.data();
 }
 
@@ -190,21 +169,9 @@ async fn link_page_reports_errors_without_secrets() {
         field("site", false, "[a-z]+".into())
     ]);
     host.publish(Guest::fetch().component(), &manifest).await;
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
-    let config = project
-        .post(
-            "/auth_configs",
-            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        )
-        .await
-        .expect(201);
-    let config = config["auth_config"]["id"].as_str().unwrap();
-    let (id, url) = link(
-        &project,
-        config,
-        json!({ "connection_data": { "region": "eu\"west" } }),
-    )
-    .await;
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
+    let region = json!({ "connection_data": { "region": "eu\"west" } });
+    let (id, url) = link(&project, &config, region).await;
     assert_eq!(status(&project, &id).await, "INITIALIZING");
     let mut browser = Browser::new(&project);
     let page = browser.open(&url).await;
@@ -219,16 +186,9 @@ async fn link_page_reports_errors_without_secrets() {
     );
     let token = form_token(&page);
     let key = format!("k-01{}", harness::secret());
-    let wrong = browser
-        .send(
-            &url,
-            &[
-                ("form-token", &token),
-                ("api_key", &key),
-                ("site", "NO <site>"),
-            ],
-        )
-        .await;
+    let values = [("form-token", &*token), ("api_key", &*key)];
+    let wrong = [&values[..], &[("site", "NO <site>")]].concat();
+    let wrong = browser.send(&url, &wrong).await;
     let shown = wrong.text();
     assert_eq!(wrong.status, 422);
     assert!(
@@ -237,19 +197,11 @@ async fn link_page_reports_errors_without_secrets() {
     );
     assert!(!shown.contains(&key), "{shown}");
     assert_eq!(status(&project, &id).await, "INITIALIZING");
-    let right = [
-        ("form-token", &*token),
-        ("api_key", &*key),
-        ("site", "main"),
-        ("stranger", "x"),
-    ];
+    let right = [&values[..], &[("site", "main"), ("stranger", "x")]].concat();
     let done = browser.send(&url, &right).await;
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
     assert_eq!((done.status, done.header("location")), (303, &*expected));
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
+    let read = project.account(&id).await;
     let val =
         json!({ "api_key": "k-01...", "region": "eu\"west", "site": "main", "status": "ACTIVE" });
     assert_eq!(
@@ -257,24 +209,16 @@ async fn link_page_reports_errors_without_secrets() {
         (&"ACTIVE".into(), &val)
     );
     let tag = harness::unique(8);
-    project
-        .execute(
-            &guest::tool(&slug),
-            json!({ "url": format!("https://api.example.com/echo/{tag}") }),
-        )
-        .await
-        .data();
-    assert_eq!(
-        Host::application().seen(&tag)[0].header("authorization"),
-        format!("Bearer {key}")
-    );
+    let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
+    let called = project.execute(&guest::tool(&slug), arguments).await;
+    called.data();
+    let seen = &Host::application().seen(&tag)[0];
+    assert_eq!(seen.header("authorization"), format!("Bearer {key}"));
 }
 
 #[tokio::test]
 async fn form_token_is_bound_to_the_browser() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let (other_id, other_url) = link(&project, &oauth.config, json!({})).await;
     let (mut browser, mut other) = (Browser::new(&project), Browser::new(&project));
@@ -282,43 +226,26 @@ async fn form_token_is_bound_to_the_browser() {
     let others = form_token(&other.open(&url).await);
     let of_other_link = form_token(&browser.open(&other_url).await);
     for token in ["", "x", &others, &of_other_link] {
-        assert_eq!(
-            browser.send(&url, &[("form-token", token)]).await.status,
-            400,
-            "{token}"
-        );
+        assert_eq!(browser.confirm(&url, token).await.status, 400, "{token}");
     }
-    assert_eq!(
-        Browser::new(&project)
-            .send(&url, &[("form-token", &token)])
-            .await
-            .status,
-        400
-    );
-    assert_eq!(
-        other.send(&url, &[("form-token", &token)]).await.status,
-        400
-    );
+    for elsewhere in [&Browser::new(&project), &other] {
+        assert_eq!(elsewhere.confirm(&url, &token).await.status, 400);
+    }
     for id in [&id, &other_id] {
         assert_eq!(status(&project, id).await, "INITIATED");
     }
-    assert_eq!(
-        browser.send(&url, &[("form-token", &token)]).await.status,
-        303
-    );
+    assert_eq!(browser.confirm(&url, &token).await.status, 303);
 }
 
 #[tokio::test]
 async fn first_callback_of_two_tabs_connects() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let token = form_token(&browser.open(&url).await);
     let mut backs = Vec::new();
     for _ in 0..2 {
-        let away = browser.send(&url, &[("form-token", &token)]).await;
+        let away = browser.confirm(&url, &token).await;
         backs.push(oauth.issuer.visit(away.header("location")).await);
     }
     assert_eq!(browser.open(&backs[1]).await.status, 302);
@@ -335,16 +262,14 @@ async fn first_callback_of_two_tabs_connects() {
 /// Opens a link in a browser, and returns the address of the callback that the provider answers with.
 async fn visited(browser: &mut Browser<'_>, oauth: &Oauth, url: &str) -> String {
     let token = form_token(&browser.open(url).await);
-    let away = browser.send(url, &[("form-token", &token)]).await;
+    let away = browser.confirm(url, &token).await;
     assert_eq!(away.status, 303, "{}", away.text());
     oauth.issuer.visit(away.header("location")).await
 }
 
 #[tokio::test]
 async fn repeated_callback_has_the_first_result() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let back = visited(&mut browser, &oauth, &url).await;
@@ -384,9 +309,7 @@ async fn repeated_callback_has_the_first_result() {
 
 #[tokio::test]
 async fn declined_user_connects_with_the_same_link() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     oauth.issuer.set(|settings| settings.agrees = false);
@@ -397,7 +320,7 @@ async fn declined_user_connects_with_the_same_link() {
     );
     assert_eq!(landed.header("location"), expected);
     assert_eq!(browser.open(&back).await.header("location"), expected);
-    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    let read = project.account(&id).await;
     assert_eq!(
         (&read["status"], &read["status_reason"]),
         (&"INITIATED".into(), &"access_denied".into())
@@ -405,7 +328,7 @@ async fn declined_user_connects_with_the_same_link() {
     oauth.issuer.set(|settings| settings.agrees = true);
     let back = visited(&mut browser, &oauth, &url).await;
     assert_eq!(browser.open(&back).await.status, 302);
-    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    let read = project.account(&id).await;
     assert_eq!(
         (&read["status"], &read["status_reason"]),
         (&"ACTIVE".into(), &Value::Null)
@@ -427,27 +350,17 @@ async fn expired_and_unknown_links_are_reported() {
     })
     .await;
     let mut browser = Browser::new(&project);
-    let expired = browser.open(&url).await;
-    assert!(
-        expired.status == 410 && expired.text().contains("expired"),
-        "{}",
-        expired.text()
-    );
-    let unknown = browser
-        .open(&format!("{}/link/lt_{}", host.url, "A".repeat(43)))
-        .await;
-    assert!(
-        unknown.status == 400 && unknown.text().contains("does not work"),
-        "{}",
-        unknown.text()
-    );
-    let state = browser
-        .open(&format!(
-            "{}/api/v3/toolkits/auth/callback?code=c&state=s",
-            host.url
-        ))
-        .await;
-    assert_eq!(state.status, 400);
+    let unknown = format!("{}/link/lt_{}", host.url, "A".repeat(43));
+    let callback = format!("{}/api/v3/toolkits/auth/callback?code=c&state=s", host.url);
+    for (url, status, shown) in [
+        (url, 410, "expired"),
+        (unknown, 400, "does not work"),
+        (callback, 400, ""),
+    ] {
+        let page = browser.open(&url).await;
+        assert_eq!(page.status, status, "{url}");
+        assert!(page.text().contains(shown), "{url}: {}", page.text());
+    }
 }
 
 #[tokio::test]
@@ -458,23 +371,16 @@ async fn project_can_disable_links_for_managed_auth() {
     org.put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app())
         .await
         .expect(200);
-    let managed = project
-        .post("/auth_configs", &json!({ "toolkit": { "slug": slug } }))
-        .await
-        .expect(201);
+    let managed = json!({ "toolkit": { "slug": slug } });
+    let managed = project.post("/auth_configs", &managed).await.expect(201);
     let custom = given::oauth_config(&project, &slug, Issuer::credentials()).await;
     let off = json!({ "is_service_link_enabled_for_managed_auth": false });
-    project.patch("/org/project/config", &off).await.expect(200);
-    let body = |config: &str| json!({ "auth_config_id": config, "user_id": "amy" });
-    let refused = project
-        .post(
-            "/connected_accounts/link",
-            &body(managed["auth_config"]["id"].as_str().unwrap()),
-        )
-        .await;
-    assert_eq!(refused.expect(400)["error"]["code"], 600);
-    project
-        .post("/connected_accounts/link", &body(&custom))
-        .await
-        .expect(201);
+    given::configure(&project, off).await;
+    let link = async |config: &Value| {
+        let body = json!({ "auth_config_id": config, "user_id": "amy" });
+        project.post("/connected_accounts/link", &body).await
+    };
+    let refused = link(&managed["auth_config"]["id"]).await.expect(400);
+    assert_eq!(refused["error"]["code"], 600);
+    link(&json!(custom)).await.expect(201);
 }

@@ -1,7 +1,7 @@
 //! Lists of the execution log: filters, pages during further runs, and the deprecated names that
 //! older clients use.
 
-use harness::{Answer, Client, Dice, Host, guest};
+use harness::{Client, Dice, Host, guest};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -19,6 +19,15 @@ struct Run {
     request: String,
 }
 
+/// Runs tools, and returns them oldest first.
+async fn several(project: &Client, dice: &mut Dice, count: usize) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        runs.push(run(project, dice).await);
+    }
+    runs
+}
+
 /// Runs one of two tools for one of three users. The second tool fails.
 async fn run(project: &Client, dice: &mut Dice) -> Run {
     let user = USER_IDS[dice.below(3) as usize];
@@ -32,15 +41,9 @@ async fn run(project: &Client, dice: &mut Dice) -> Run {
     let body = json!({ "arguments": { "url": "https://elsewhere.example.org/" }, "user_id": user, "version": "latest" });
     let path = format!("/tools/execute/{tool}");
     let body = harness::client::Body::Json(body);
-    let answer = project
-        .send(
-            reqwest::Method::POST,
-            &path,
-            body,
-            &[("x-request-id", &request)],
-        )
-        .await
-        .expect(200);
+    let headers = [("x-request-id", &*request)];
+    let answer = project.send(reqwest::Method::POST, &path, body, &headers);
+    let answer = answer.await.expect(200);
     let status = if fails { "failed" } else { "success" };
     assert_eq!(answer["successful"], !fails, "{answer:#?}");
     Run {
@@ -90,24 +93,18 @@ fn condition(dice: &mut Dice, runs: &[Run]) -> (&'static str, &'static str, Stri
         .field(field)
         .to_owned();
     let part = operator.ends_with("contains") && dice.below(2) == 0;
-    (
-        field,
-        operator,
-        if part {
-            value[1..value.len() - 1].to_owned()
-        } else {
-            value
-        },
-    )
+    let value = if part {
+        value[1..value.len() - 1].to_owned()
+    } else {
+        value
+    };
+    (field, operator, value)
 }
 
-fn ids(page: &Answer) -> Vec<String> {
-    page["logs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|log| log["id"].as_str().unwrap().to_owned())
-        .collect()
+/// Returns the ids of the records of a page.
+fn ids(records: &Value) -> Vec<&str> {
+    let records = records.as_array().unwrap().iter();
+    records.map(|log| log["id"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -115,10 +112,7 @@ async fn log_lists_match_a_plain_filter() {
     let (project, seed) = (project().await, Dice::seed());
     println!("seed {seed}");
     let mut dice = Dice::new(seed);
-    let mut runs = Vec::new();
-    for _ in 0..24 {
-        runs.push(run(&project, &mut dice).await);
-    }
+    let mut runs = several(&project, &mut dice, 24).await;
     for _ in 0..40 {
         let conditions: Vec<_> = (0..dice.below(3))
             .map(|_| condition(&mut dice, &runs))
@@ -142,7 +136,7 @@ async fn log_lists_match_a_plain_filter() {
         let mut later = Vec::new();
         loop {
             let page = project.post(LOGS_PATH, &body).await.expect(200);
-            told.extend(ids(&page));
+            told.extend(ids(&page["logs"]).into_iter().map(str::to_owned));
             if page["next_cursor"].is_null() {
                 break;
             }
@@ -158,16 +152,11 @@ async fn log_lists_match_a_plain_filter() {
 
 #[tokio::test]
 async fn legacy_page_cursor_is_accepted() {
-    let (project, mut dice) = (project().await, Dice::new(1));
-    let mut runs = Vec::new();
-    for _ in 0..3 {
-        runs.push(run(&project, &mut dice).await.id);
-    }
-    let second = project
-        .post(LOGS_PATH, &json!({ "cursor": "Mi0y" }))
-        .await
-        .expect(200);
-    assert_eq!(ids(&second), runs[..1]);
+    let project = project().await;
+    let runs = several(&project, &mut Dice::new(1), 3).await;
+    let second = json!({ "cursor": "Mi0y" });
+    let second = project.post(LOGS_PATH, &second).await.expect(200);
+    assert_eq!(ids(&second["logs"]), [&*runs[0].id]);
 }
 
 #[tokio::test]
@@ -176,22 +165,14 @@ async fn record_names_component_and_its_requests() {
     let (project, slug) = (project().await, given::keyed().await);
     let url = "https://api.example.com/echo/recorded";
     let body = json!({ "arguments": { "url": url }, "user_id": "amy", "version": "latest" });
-    let ran = project
-        .post(&format!("/tools/execute/{}", guest::tool(slug)), &body)
-        .await
-        .expect(200);
-    let id = ran["log_id"].as_str().unwrap();
-    let detail = project.get(&format!("{LOGS_PATH}/{id}")).await.expect(200);
-    let version = host
-        .as_org()
-        .get(&format!("/toolkits/{slug}/versions/20260101_00"))
-        .await
-        .expect(200);
+    let execute = format!("/tools/execute/{}", guest::tool(slug));
+    let ran = project.post(&execute, &body).await.expect(200);
+    let detail = project.log(&ran["log_id"]).await;
+    let version = format!("/toolkits/{slug}/versions/20260101_00");
+    let version = host.as_org().get(&version).await.expect(200);
+    let metadata = &detail["metadata"];
     assert_eq!(
-        (
-            &detail["metadata"]["component"],
-            &detail["metadata"]["version"]
-        ),
+        (&metadata["component"], &metadata["version"]),
         (&version["digest"], &version["version"])
     );
     let request = &detail["data"]["requests"][0];
@@ -217,18 +198,11 @@ async fn record_names_component_and_its_requests() {
 
 #[tokio::test]
 async fn oversized_payloads_are_omitted_from_records() {
-    let (project, tool) = (
-        Host::shared().await.new_project().await,
-        given::shared_echo().await,
-    );
-    let ran = project
-        .execute(tool, json!({ "filler": "x".repeat(65 << 10) }))
-        .await
-        .expect(200);
-    let detail = project
-        .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
-        .await
-        .expect(200);
+    let project = Host::shared().await.new_project().await;
+    let tool = given::shared_echo().await;
+    let arguments = json!({ "filler": "x".repeat(65 << 10) });
+    let ran = project.execute(tool, arguments).await.expect(200);
+    let detail = project.log(&ran["log_id"]).await;
     for kept in [
         &detail["data"]["arguments"],
         &detail["data"]["response"]["data"],
@@ -240,55 +214,34 @@ async fn oversized_payloads_are_omitted_from_records() {
 
 #[tokio::test]
 async fn deprecated_log_paths_return_the_same_records() {
-    let (project, mut dice) = (project().await, Dice::new(3));
-    let mut runs = Vec::new();
-    for _ in 0..5 {
-        runs.push(run(&project, &mut dice).await);
-    }
-    let asked = |body: Value| {
-        let project = project.clone();
-        async move {
-            project
-                .post("/internal/action_execution/logs", &body)
-                .await
-                .expect(200)
-        }
+    let project = project().await;
+    let runs = several(&project, &mut Dice::new(3), 5).await;
+    let asked = async |body: Value| {
+        let path = "/internal/action_execution/logs";
+        project.post(path, &body).await
     };
-    let listed = |page: &Answer| -> Vec<String> {
-        page["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|log| log["id"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    let newest_first: Vec<_> = runs.iter().rev().map(|run| run.id.clone()).collect();
-    let first = asked(json!({ "limit": 3 })).await;
-    assert_eq!(listed(&first), newest_first[..3]);
-    let second = asked(json!({ "limit": 3, "cursor": first["nextCursor"] })).await;
-    assert_eq!(
-        (listed(&second), &second["nextCursor"]),
-        (newest_first[3..].to_vec(), &Value::Null)
-    );
-    let search = |value: &str| json!([{ "field": "actionKey", "operation": "==", "value": value }]);
+    let newest_first: Vec<_> = runs.iter().rev().map(|run| &*run.id).collect();
+    let first = asked(json!({ "limit": 3 })).await.expect(200);
+    assert_eq!(ids(&first["data"]), newest_first[..3]);
+    let second = json!({ "limit": 3, "cursor": first["nextCursor"] });
+    let second = asked(second).await.expect(200);
+    assert_eq!(ids(&second["data"]), newest_first[3..]);
+    assert_eq!(second["nextCursor"], Value::Null);
     let lower = runs[0].tool.to_lowercase();
-    assert!(listed(&asked(json!({ "search_params": search(&lower) })).await).is_empty());
-    let found =
-        listed(&asked(json!({ "search_params": search(&lower), "case_sensitive": false })).await);
-    assert!(found.contains(&runs[0].id), "{found:?}");
-    project
-        .post("/internal/action_execution/logs", &json!({ "cursor": -1 }))
-        .await
-        .expect(400);
-    let fields = project
-        .get("/internal/action_execution/fields")
-        .await
-        .expect(200);
+    let search = json!([{ "field": "actionKey", "operation": "==", "value": lower }]);
+    let insensitive = json!({ "case_sensitive": false });
+    for (mut body, is_found) in [(json!({}), false), (insensitive, true)] {
+        body["search_params"] = search.clone();
+        let found = asked(body).await.expect(200);
+        let found = ids(&found["data"]).contains(&&*runs[0].id);
+        assert_eq!(found, is_found);
+    }
+    asked(json!({ "cursor": -1 })).await.expect(400);
+    let fields = project.get("/internal/action_execution/fields").await;
+    let fields = fields.expect(200);
     assert_eq!(fields["fields"]["action_execution"][0]["id"], "actionKey");
-    let one = project
-        .get(&format!("/internal/action_execution/log/{}", runs[0].id))
-        .await
-        .expect(200);
+    let one = format!("/internal/action_execution/log/{}", runs[0].id);
+    let one = project.get(&one).await.expect(200);
     assert_eq!(
         (&one["actionId"], &one["connection"]["entity"]),
         (&runs[0].tool.clone().into(), &runs[0].user.into())
@@ -298,26 +251,12 @@ async fn deprecated_log_paths_return_the_same_records() {
         json!({ "url": "https://elsewhere.example.org/" })
     );
     for answer in [&first, &fields, &one] {
-        let old = answer
-            .header("deprecation")
-            .strip_prefix('@')
-            .unwrap()
-            .parse::<u64>();
-        assert!(old.is_ok(), "a date of RFC 9651: {answer:#?}");
+        let date = answer.header("deprecation").strip_prefix('@').unwrap();
+        assert!(date.parse::<u64>().is_ok(), "RFC 9651: {answer:#?}");
         assert!(answer.header("sunset").ends_with(" GMT"), "{answer:#?}");
-        assert!(
-            answer
-                .header("link")
-                .contains("/logs/tool_execution>; rel=\"successor-version\""),
-            "{answer:#?}"
-        );
+        let successor = "/logs/tool_execution>; rel=\"successor-version\"";
+        assert!(answer.header("link").contains(successor), "{answer:#?}");
     }
-    assert_eq!(
-        project
-            .post(LOGS_PATH, &json!({}))
-            .await
-            .expect(200)
-            .header("deprecation"),
-        ""
-    );
+    let newer = project.post(LOGS_PATH, &json!({})).await.expect(200);
+    assert_eq!(newer.header("deprecation"), "");
 }

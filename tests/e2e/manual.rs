@@ -11,10 +11,11 @@ mod receivers;
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use harness::{
-    Host, Registry, author, beside, free_port,
+    Client, Finished, Host, Registry, author, beside, free_port,
     host::Setup,
     inbox::INBOX_ORIGIN,
     listed_commands,
@@ -37,11 +38,8 @@ fn page(name: &str) -> PathBuf {
 
 /// Lets the toolkit in a folder build with the already compiled dependencies.
 fn prepare(folder: &Path) {
-    fs::copy(
-        Path::new(TOOLKITS_FOLDER).join("Cargo.lock"),
-        folder.join("Cargo.lock"),
-    )
-    .unwrap();
+    let lock = Path::new(TOOLKITS_FOLDER).join("Cargo.lock");
+    fs::copy(lock, folder.join("Cargo.lock")).unwrap();
 }
 
 /// Returns the environment of a reader's shell, with both commands in the path.
@@ -50,20 +48,11 @@ fn prepare(folder: &Path) {
     reason = "the reader's path is this one, with our programs before it"
 )]
 fn variables(rewrite: &str) -> Vec<(&'static str, String)> {
-    let programs = env::current_exe()
-        .unwrap()
-        .ancestors()
-        .nth(2)
-        .unwrap()
-        .display()
-        .to_string();
-    let target = PathBuf::from(TOOLKITS_FOLDER)
-        .join("target")
-        .display()
-        .to_string();
+    let test = env::current_exe().unwrap();
+    let programs = test.ancestors().nth(2).unwrap().display();
     let mut variables = vec![
         ("PATH", format!("{programs}:{}", env::var("PATH").unwrap())),
-        ("CARGO_TARGET_DIR", target),
+        ("CARGO_TARGET_DIR", format!("{TOOLKITS_FOLDER}/target")),
         ("XDG_CACHE_HOME", author::cache().display().to_string()),
         ("TOOLKIT_REWRITE", rewrite.to_owned()),
         ("TOOLHOST_NET__REWRITE", rewrite.to_owned()),
@@ -105,11 +94,10 @@ async fn author_page_works_step_by_step() {
     let mut called = String::new();
     for step in steps(&page("docs/author.md")) {
         let step = match step {
-            Step::Type(command) => Step::Type(
-                command
-                    .replace("9000", &ports[0])
-                    .replace("8081", &ports[1]),
-            ),
+            Step::Type(command) => {
+                let command = command.replace("9000", &ports[0]);
+                Step::Type(command.replace("8081", &ports[1]))
+            }
             other => other,
         };
         match &step {
@@ -146,15 +134,10 @@ async fn author_page_works_step_by_step() {
             let terminal = dev.as_ref().unwrap();
             shell.until(terminal, "WEATHER_CURRENT").await;
             let printed = fs::read_to_string(terminal).unwrap();
-            let line = printed
-                .lines()
-                .find(|line| line.contains("WEATHER_CURRENT"))
-                .unwrap();
-            assert_eq!(
-                data_of(&shell.run(line).await),
-                expected,
-                "the printed line, pasted"
-            );
+            let mut lines = printed.lines();
+            let line = lines.find(|line| line.contains("WEATHER_CURRENT"));
+            let answer = shell.run(line.unwrap()).await;
+            assert_eq!(data_of(&answer), expected, "the printed line, pasted");
         }
     }
     // The block calls the tool as `latest` and by its version.
@@ -193,36 +176,25 @@ fn answers(said: &str) -> Vec<Value> {
 
 /// Returns the reasons for which blocks of a page are not run.
 fn left(page: &[Step]) -> Vec<&str> {
-    page.iter()
-        .filter_map(|step| {
-            if let Step::Leave(_, reason) = step {
-                Some(reason.as_str())
-            } else {
-                None
-            }
-        })
-        .collect()
+    let reasons = page.iter().filter_map(|step| match step {
+        Step::Leave(_, reason) => Some(reason.as_str()),
+        _ => None,
+    });
+    reasons.collect()
 }
 
 /// Starts a server with the toolkits of a folder, and a shell next to its data.
 async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
     let mut known = variables(rewrite);
     known.extend([
-        (
-            "TOOLHOST_PASSPHRASE",
-            "a passphrase of the tests".to_owned(),
-        ),
+        ("TOOLHOST_PASSPHRASE", "a passphrase of the tests".into()),
         ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
         ("TOOLHOST_SANDBOX__COMPILE_CPU_S", "600".to_owned()),
         ("WEBHOOK_URL", INBOX_ORIGIN.to_owned()),
     ]);
     let mut shell = Shell::open(folder, &known);
-    shell
-        .leave(
-            &format!("toolhost serve --toolkits '{}'", toolkits.display()),
-            "toolhost-data.env",
-        )
-        .await;
+    let serve = format!("toolhost serve --toolkits '{}'", toolkits.display());
+    shell.leave(&serve, "toolhost-data.env").await;
     shell
 }
 
@@ -360,11 +332,23 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
         fs::write(folder.join(name), text).unwrap();
     }
     let mut shell = Shell::open(folder, &known);
-    for (name, source) in [("my-toolkit", "my-toolkit"), ("hello", "hello")] {
+    for name in ["my-toolkit", "hello"] {
         shell.run(&format!("toolkit new {name}")).await;
-        prepare(&folder.join(source));
+        prepare(&folder.join(name));
     }
     (host, registry, shell)
+}
+
+/// Executes a tool of the author's toolkit, which fails, and returns the id of its record.
+async fn failed_call(project: &Client) -> String {
+    let token = json!({ "token": "a-token-of-an-account" });
+    project
+        .connect("example", "BEARER_TOKEN", "default", token)
+        .await;
+    let failed = project
+        .execute("EXAMPLE_GET_ITEM", json!({ "id": 8 }))
+        .await;
+    failed["log_id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -389,9 +373,8 @@ async fn author_manual_commands_work() {
     for step in &page {
         match step {
             Step::Write(..) => {
-                shell
-                    .run(&format!("cd '{root}/my-toolkit'; rm -rf cases/greet"))
-                    .await;
+                let cleared = format!("cd '{root}/my-toolkit'; rm -rf cases/greet");
+                shell.run(&cleared).await;
                 shell.follow(step).await;
             }
             Step::Type(commands) => {
@@ -407,21 +390,8 @@ async fn author_manual_commands_work() {
                 }
                 if begins.starts_with("toolhost logs") {
                     shell.run("toolkit publish my-toolkit --no-check").await;
-                    let project = host.as_project();
-                    project
-                        .connect(
-                            "example",
-                            "BEARER_TOKEN",
-                            "default",
-                            json!({ "token": "a-token-of-an-account" }),
-                        )
-                        .await;
-                    let failed = project
-                        .execute("EXAMPLE_GET_ITEM", json!({ "id": 8 }))
-                        .await;
-                    shell
-                        .run(&format!("LOG_ID={}", failed["log_id"].as_str().unwrap()))
-                        .await;
+                    let id = failed_call(&host.as_project()).await;
+                    shell.run(&format!("LOG_ID={id}")).await;
                 }
                 shell.run(commands).await;
             }
@@ -433,13 +403,9 @@ async fn author_manual_commands_work() {
 
 /// Returns the help text of a command.
 fn help(program: &str, command: &[&str]) -> String {
-    let output = std::process::Command::new(beside(program))
-        .args(command)
-        .arg("--help")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{program} {command:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let mut printing = Command::new(beside(program));
+    printing.args(command).arg("--help");
+    Finished::run(printing).succeeded()
 }
 
 #[test]

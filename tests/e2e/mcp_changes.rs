@@ -77,17 +77,12 @@ async fn publication_is_announced_to_clients_of_its_tools() {
     let project = host.new_project().await;
     let [slug, other] = [given::slug(), given::slug()];
     publish(host, &slug, "20260101_00").await;
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let server = given::mcp_server(&project, &body).await;
-    let body = json!({ "user_id": "amy", "preload": { "tools": [guest::tool(&slug)] } });
-    let made = project
-        .post("/tool_router/session", &body)
-        .await
-        .expect(201);
-    let session = made["mcp"]["url"].as_str().unwrap();
+    let server = given::mcp_server_of(&project, &slug).await;
+    let config = json!({ "user_id": "amy", "preload": { "tools": [guest::tool(&slug)] } });
+    let session = given::mcp_session(&project, &config).await;
     let tools = json!({ "toolsListChanged": true });
     let mut streams = Vec::new();
-    for url in [&*server, session] {
+    for url in [&server, &session] {
         streams.push(older_stream(&project, url).await);
         streams.push(subscription(&project, url, tools.clone()).await);
     }
@@ -106,10 +101,8 @@ async fn publication_is_announced_to_clients_of_its_tools() {
 async fn streams_end_when_the_server_stops() {
     let host = given::with_application().start().await;
     let tool = given::echo(&host).await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
     let project = host.as_project();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = given::mcp_server(&project, &body).await;
+    let url = given::mcp_server_of(&project, &given::toolkit_of(&tool)).await;
     let mut older = older_stream(&project, &url).await;
     let mut newer = subscription(&project, &url, json!({ "toolsListChanged": true })).await;
     let (_, status) = host.terminate().await;
@@ -141,10 +134,8 @@ async fn can_open_stream(project: &Client, url: &str) -> bool {
 async fn idle_streams_leave_calls_working() {
     let host = Setup::new().with("limits.in_flight", "8").start().await;
     let tool = given::echo(&host).await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
     let project = host.new_project().await;
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = given::mcp_server(&project, &body).await;
+    let url = given::mcp_server_of(&project, &given::toolkit_of(&tool)).await;
     let tools = json!({ "toolsListChanged": true });
     let mut streams = Vec::new();
     for _ in 0..2 {

@@ -91,23 +91,18 @@ async fn assert_conformance(kind: &str, url: &str, key: Option<&str>) {
 #[tokio::test]
 async fn applicable_scenarios_pass_at_mcp_servers() {
     let project = Host::shared().await.new_project().await;
-    let body = json!({ "name": "Suite", "auth_config_ids": [], "no_auth_apps": [toolkit().await] });
-    let url = given::mcp_server(&project, &body).await;
+    let url = given::mcp_server_of(&project, toolkit().await).await;
     assert_conformance("server", &url, None).await;
 }
 
 #[tokio::test]
 async fn applicable_scenarios_pass_at_sessions() {
     let project = Host::shared().await.new_project().await;
-    let body = json!({
+    let config = json!({
         "user_id": "amy", "toolkits": { "enable": [toolkit().await] }, "preload": { "tools": "all" },
     });
-    let made = project
-        .post("/tool_router/session", &body)
-        .await
-        .expect(201);
-    let url = made["mcp"]["url"].as_str().unwrap();
-    assert_conformance("session", url, Some(project.key())).await;
+    let url = given::mcp_session(&project, &config).await;
+    assert_conformance("session", &url, Some(project.key())).await;
 }
 
 /// Runs the inspector and returns the result of a method.
@@ -120,30 +115,18 @@ async fn inspected(url: &str, project: &Client, arguments: &[&str]) -> Value {
 async fn inspector_lists_and_calls_tools() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let server = given::mcp_server(&project, &body).await;
-    let body = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
-    let made = project
-        .post("/tool_router/session", &body)
-        .await
-        .expect(201);
-    let session = made["mcp"]["url"].as_str().unwrap();
-    for url in [&*server, session] {
+    let server = given::mcp_server_of(&project, &given::toolkit_of(tool)).await;
+    let config = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
+    let session = given::mcp_session(&project, &config).await;
+    for url in [&server, &session] {
         let listed = inspected(url, &project, &["--method", "tools/list", "--strict"]).await;
         let tools = listed["tools"].as_array().unwrap();
         assert!(
             tools.iter().any(|listed| listed["name"] == tool),
             "{listed:#}"
         );
-        let call = [
-            "--method",
-            "tools/call",
-            "--tool-name",
-            tool,
-            "--tool-arg",
-            "said=hello",
-        ];
+        let call = ["--method", "tools/call", "--tool-name", tool];
+        let call = [&call[..], &["--tool-arg", "said=hello"]].concat();
         let called = inspected(url, &project, &call).await;
         assert_eq!(
             called["structuredContent"],
@@ -179,8 +162,7 @@ async fn schema_keywords_of_2020_12_are_kept() {
     manifest["tools"][0]["input"] = schema.clone();
     host.publish(Guest::echo().component(), &manifest).await;
     let project = host.new_project().await;
-    let body = json!({ "name": "Schema", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
+    let url = given::mcp_server_of(&project, &slug).await;
     let listed = inspected(&url, &project, &["--method", "tools/list"]).await;
     assert_eq!(listed["tools"][0]["inputSchema"], schema);
 }

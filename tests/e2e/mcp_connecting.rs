@@ -13,6 +13,14 @@ use crate::{
     mcp_endpoints::{Given, VERSION_MODES, failure, request, result},
 };
 
+/// Asserts that an assistant was asked to open a link that works.
+async fn assert_link(given: &Given, asked: &Value, which: &str) {
+    assert_eq!(asked["mode"], "url", "{which}");
+    let link = asked["url"].as_str().unwrap();
+    let opened = given::open(&given.project, link).await;
+    assert_eq!(opened.status, 200, "{which}");
+}
+
 /// Returns the options of an assistant whose user opens addresses, and which fetches an address once.
 fn options(url: &str, mode: &str, tool: &str, target: &str) -> Value {
     let call = json!({ "name": tool, "arguments": { "url": target } });
@@ -47,13 +55,7 @@ async fn call_goes_on_once_the_user_has_connected() {
         let [asked] = &report["asked"].as_array().unwrap()[..] else {
             panic!("{which}")
         };
-        assert_eq!(asked["mode"], "url", "{which}");
-        let link = asked["url"].as_str().unwrap();
-        assert_eq!(
-            given::open(&given.project, link).await.status,
-            200,
-            "{which}"
-        );
+        assert_link(&given, asked, &which).await;
     }
 }
 
@@ -91,17 +93,11 @@ async fn older_client_gets_the_link_in_an_error() {
         let call = &report["calls"][0];
         assert_eq!(call["code"], -32042, "{which}");
         let asked = &call["asked"][0];
-        assert_eq!(asked["mode"], "url", "{which}");
         assert!(
             asked["elicitationId"].as_str().unwrap().len() >= 22,
             "{which}"
         );
-        let link = asked["url"].as_str().unwrap();
-        assert_eq!(
-            given::open(&given.project, link).await.status,
-            200,
-            "{which}"
-        );
+        assert_link(&given, asked, &which).await;
     }
 }
 
@@ -127,20 +123,15 @@ async fn client_without_elicitation_gets_a_failure() {
 async fn session_that_manages_connections_gives_a_link() {
     let given = Given::new().await;
     for (manages, has_link) in [(true, true), (false, false)] {
-        let body = json!({
+        let config = json!({
             "user_id": "amy", "preload": { "tools": [given.fetch] },
             "manage_connections": { "enable": manages },
         });
-        let made = given
-            .project
-            .post("/tool_router/session", &body)
-            .await
-            .expect(201);
-        let url = made["mcp"]["url"].as_str().unwrap();
-        let params =
-            json!({ "name": given.fetch, "arguments": { "url": "https://api.example.com/" } });
+        let url = given::mcp_session(&given.project, &config).await;
+        let arguments = json!({ "url": "https://api.example.com/" });
+        let params = json!({ "name": given.fetch, "arguments": arguments });
         let key = [("x-api-key", given.project.key())];
-        let called = result(&request(&given.project, url, "tools/call", params, &key).await);
+        let called = result(&request(&given.project, &url, "tools/call", params, &key).await);
         assert_eq!(
             failure(&called).contains("/link/lt_"),
             has_link,
@@ -166,36 +157,21 @@ async fn helper_tool_connects_the_user_of_an_address() {
     }
     let toolkit = given::keyed().await;
     let params = json!({ "name": helper, "arguments": { "toolkits": [toolkit, "no_such"] } });
-    let called = result(
-        &request(
-            &given.project,
-            &with_helpers,
-            "tools/call",
-            params.clone(),
-            &[],
-        )
-        .await,
-    );
+    let call = async |url: &str| {
+        result(&request(&given.project, url, "tools/call", params.clone(), &[]).await)
+    };
+    let called = call(&with_helpers).await;
     let results = &called["structuredContent"]["results"];
     assert_eq!(results[toolkit]["status"], "initiated", "{called:#}");
     assert_eq!(results["no_such"]["status"], "failed", "{called:#}");
     let link = results[toolkit]["redirect_url"].as_str().unwrap();
     assert_eq!(given::open(&given.project, link).await.status, 200);
     given.connect("amy", &secret()).await;
-    let called = result(
-        &request(
-            &given.project,
-            &with_helpers,
-            "tools/call",
-            params.clone(),
-            &[],
-        )
-        .await,
-    );
+    let called = call(&with_helpers).await;
     assert_eq!(
         called["structuredContent"]["results"][toolkit]["status"], "active",
         "{called:#}"
     );
-    let refused = result(&request(&given.project, &url, "tools/call", params, &[]).await);
+    let refused = call(&url).await;
     assert!(failure(&refused).contains(helper), "{refused:#}");
 }

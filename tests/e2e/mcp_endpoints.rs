@@ -35,9 +35,8 @@ impl Given {
         let project = Host::shared().await.new_project().await;
         let config = given::auth_config(&project).await;
         let echo = given::shared_echo().await;
-        let toolkit = echo.split('_').next().unwrap().to_lowercase();
         let body = json!({
-            "name": "All tools", "auth_config_ids": [config], "no_auth_apps": [toolkit],
+            "name": "All tools", "auth_config_ids": [config], "no_auth_apps": [given::toolkit_of(echo)],
         });
         let url = given::mcp_server(&project, &body).await;
         let fetch = guest::tool(given::keyed().await);
@@ -73,24 +72,16 @@ impl Given {
 }
 
 async fn connect(project: &Client, config: &str, user: &str, key: &str) -> String {
-    let account = given::account(config, user, key);
-    let made = project.post("/connected_accounts", &account).await;
-    made.expect(201)["id"].as_str().unwrap().to_owned()
+    let made = given::made_account(project, config, user, key).await;
+    made["id"].as_str().unwrap().to_owned()
 }
 
 /// Publishes a toolkit whose tool fetches an address with a key. Returns its slug, and the id of an
 /// auth config of it.
 pub(crate) async fn other_toolkit(project: &Client) -> (String, String) {
     let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
-    let host = Host::shared().await;
-    host.publish(Guest::fetch().component(), &manifest).await;
-    let body = json!({
-        "toolkit": { "slug": slug },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
-    });
-    let made = project.post("/auth_configs", &body).await.expect(201);
-    let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
+    given::publish_with_key(Host::shared().await, &Guest::fetch(), &slug).await;
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
     (slug, config)
 }
 
@@ -116,7 +107,7 @@ pub(crate) async fn request(
 /// Returns the result of a response.
 #[track_caller]
 pub(crate) fn result(response: &RawResponse) -> Value {
-    let text = String::from_utf8_lossy(&response.bytes);
+    let text = response.text();
     assert_eq!(response.status, 200, "{text}");
     let whole: Value = serde_json::from_str(&text).unwrap();
     assert!(whole["error"].is_null(), "{text}");
@@ -284,13 +275,8 @@ async fn address_selects_the_user_or_the_account() {
         assert_eq!(used, format!("Bearer {key}"), "{query}");
     }
     let foreign = format!("user_id=amy&connected_account_id={account}");
-    let called = given
-        .call(
-            &foreign,
-            &given.fetch,
-            json!({ "url": "https://api.example.com/" }),
-        )
-        .await;
+    let arguments = json!({ "url": "https://api.example.com/" });
+    let called = given.call(&foreign, &given.fetch, arguments).await;
     assert!(failure(&called).contains("amy"), "{called:#}");
 }
 
@@ -407,8 +393,7 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
     host.publish(Guest::echo().component(), &manifest).await;
     let slug = manifest["slug"].as_str().unwrap();
     let project = host.new_project().await;
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
+    let url = given::mcp_server_of(&project, slug).await;
     let listed = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
     let tool = &listed["tools"][0];
     assert_eq!(
@@ -444,8 +429,7 @@ async fn server_of_many(project: &Client, tools: usize, size: usize) -> String {
         })
         .collect();
     host.publish(Guest::echo().component(), &manifest).await;
-    let body = json!({ "name": "Many", "auth_config_ids": [], "no_auth_apps": [slug] });
-    given::mcp_server(project, &body).await
+    given::mcp_server_of(project, &slug).await
 }
 
 #[tokio::test]
@@ -481,14 +465,7 @@ async fn lists_over_two_mebibytes_have_pages() {
 #[tokio::test]
 async fn foreign_hosts_and_web_pages_are_refused() {
     let given = Given::new().await;
-    let port = given
-        .url
-        .split(':')
-        .nth(2)
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap();
+    let port = given.url.split([':', '/']).nth(4).unwrap();
     let [own, local] = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{port}"));
     let (page, foreign) = (format!("http://{local}"), "http://evil.example.com");
     for (headers, status) in [
@@ -528,12 +505,7 @@ async fn key_is_needed_if_the_project_requires_it() {
         assert_eq!(ping(url, other.key()).await, 404);
         assert_eq!(ping(url, "ak_wrong").await, 401);
     }
-    let require = json!({ "require_mcp_api_key": true });
-    given
-        .project
-        .patch("/org/project/config", &require)
-        .await
-        .expect(200);
+    given::configure(&given.project, json!({ "require_mcp_api_key": true })).await;
     for url in &both {
         assert_eq!(ping(url, "").await, 401);
         assert_eq!(ping(url, other.key()).await, 401);
@@ -582,12 +554,8 @@ async fn every_version_with_connections_is_negotiated() {
 
 /// Creates a session of `amy` that lists an echo tool, and returns its MCP address.
 async fn session(project: &Client, tool: &str) -> String {
-    let body = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
-    let made = project
-        .post("/tool_router/session", &body)
-        .await
-        .expect(201);
-    made["mcp"]["url"].as_str().unwrap().to_owned()
+    let config = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
+    given::mcp_session(project, &config).await
 }
 
 #[tokio::test]
@@ -595,12 +563,10 @@ async fn session_exposes_exactly_its_tools() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let tool = given::shared_echo().await;
-    let url = session(&project, tool).await;
-    let made = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
-    let made = project
-        .post("/tool_router/session", &made)
-        .await
-        .expect(201);
+    let config = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
+    let made = project.post("/tool_router/session", &config).await;
+    let made = made.expect(201);
+    let url = made["mcp"]["url"].as_str().unwrap();
     let mut expected = made["tool_router_tools"].as_array().unwrap().clone();
     expected.sort_by_key(ToString::to_string);
     let hidden = guest::tool(given::keyed().await);
@@ -658,14 +624,31 @@ async fn session_needs_the_key_of_its_project() {
     }
 }
 
+/// Returns the last part of an address.
+fn id_of(url: &str) -> &str {
+    url.rsplit('/').next().unwrap()
+}
+
+/// Passes lines to the command that bridges standard input to a server, and returns what it prints.
+async fn bridged(server: &str, options: &[&str], lines: &[Value]) -> Vec<Value> {
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    bridged_bytes(server, options, input.as_bytes()).await
+}
+
+async fn bridged_bytes(server: &str, options: &[&str], input: &[u8]) -> Vec<Value> {
+    let arguments = [&["mcp", "--stdio", "--server", server], options].concat();
+    let output = Host::shared().await.setup().converse(&arguments, input);
+    let lines = output.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
 #[tokio::test]
 async fn command_bridges_standard_input_to_a_server() {
-    let host = Host::shared().await;
+    let project = Host::shared().await.as_project();
     let tool = given::shared_echo().await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = given::mcp_server(&host.as_project(), &body).await;
-    let id = url.rsplit('/').next().unwrap();
+    let url = given::mcp_server_of(&project, &given::toolkit_of(tool)).await;
     let lines = [
         json!({
             "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -682,14 +665,7 @@ async fn command_bridges_standard_input_to_a_server() {
         }),
         json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" }),
     ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let output = host
-        .setup()
-        .converse(&["mcp", "--stdio", "--server", id], &input);
-    let answers: Vec<Value> = output
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let answers = bridged(id_of(&url), &[], &lines).await;
     let answer = |id: Value| answers.iter().find(|answer| answer["id"] == id).unwrap();
     assert_eq!(answer(json!(1))["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(
@@ -697,18 +673,15 @@ async fn command_bridges_standard_input_to_a_server() {
         json!({ "said": 1 })
     );
     assert_eq!(answer(json!(3))["result"]["tools"][0]["name"], tool);
-    let progress = |answer: &&Value| answer["params"]["progressToken"] == "p";
-    assert!(answers.iter().any(|answer| progress(&answer)), "{output}");
+    let mut progress = answers.iter().map(|line| &line["params"]["progressToken"]);
+    assert!(progress.any(|token| token == "p"), "{answers:#?}");
 }
 
 #[tokio::test]
 async fn bridge_answers_every_faulty_line() {
-    let host = Host::shared().await;
+    let project = Host::shared().await.as_project();
     let tool = given::shared_echo().await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = given::mcp_server(&host.as_project(), &body).await;
-    let id = url.rsplit('/').next().unwrap();
+    let url = given::mcp_server_of(&project, &given::toolkit_of(tool)).await;
     let message = |id: u64, method: &str, params: Value| {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };
@@ -728,33 +701,30 @@ async fn bridge_answers_every_faulty_line() {
             b"{}".to_vec(),
             message(3, "tools/list", json!({})).into_bytes(),
         ];
-        let arguments = ["mcp", "--stdio", "--server", id];
-        let output = host.setup().converse(&arguments, lines.join(&b'\n'));
-        let answers: Vec<Value> = output
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        assert_eq!(answers.len(), lines.len(), "{output}");
+        let answers = bridged_bytes(id_of(&url), &[], &lines.join(&b'\n')).await;
+        assert_eq!(answers.len(), lines.len(), "{answers:#?}");
         let count = |code: i32| {
             answers
                 .iter()
                 .filter(|answer| answer["id"].is_null() && answer["error"]["code"] == code)
                 .count()
         };
-        assert_eq!(count(-32700), 3, "{output}");
-        assert_eq!(count(-32600), 2 + batch_code.iter().count(), "{output}");
+        assert_eq!(count(-32700), 3, "{answers:#?}");
+        assert_eq!(count(-32600), 2 + batch_code.iter().count(), "{answers:#?}");
         let batch = answers.iter().find(|answer| answer.is_array());
-        assert_eq!(batch.is_none(), batch_code.is_some(), "{output}");
-        assert!(batch.is_none_or(|batch| batch[0]["id"] == 2), "{output}");
+        assert_eq!(batch.is_none(), batch_code.is_some(), "{answers:#?}");
+        assert!(
+            batch.is_none_or(|batch| batch[0]["id"] == 2),
+            "{answers:#?}"
+        );
         let listed = answers.iter().find(|answer| answer["id"] == 3).unwrap();
-        assert!(listed["result"]["tools"].is_array(), "{output}");
+        assert!(listed["result"]["tools"].is_array(), "{answers:#?}");
     }
 }
 
 #[tokio::test]
 async fn bridged_client_gets_the_link_in_an_error() {
     let given = Given::new().await;
-    let id = given.url.rsplit('/').next().unwrap();
     let lines = [
         json!({
             "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -768,12 +738,9 @@ async fn bridged_client_gets_the_link_in_an_error() {
             "params": { "name": given.fetch, "arguments": { "url": "https://api.example.com/" } },
         }),
     ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let key = given.project.key();
-    let arguments = ["mcp", "--stdio", "--server", id, "--api-key", key];
-    let setup = Host::shared().await.setup();
-    let output = setup.converse(&arguments, &input);
-    let answer: Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    let key = ["--api-key", given.project.key()];
+    let answers = bridged(id_of(&given.url), &key, &lines).await;
+    let answer = answers.last().unwrap();
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
         (&json!(2), &json!(-32042))
@@ -783,13 +750,10 @@ async fn bridged_client_gets_the_link_in_an_error() {
 #[tokio::test]
 async fn bridge_names_the_remedy_for_a_wrong_key() {
     let given = Given::new().await;
-    let id = given.url.rsplit('/').next().unwrap();
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    let arguments = ["mcp", "--stdio", "--server", id, "--api-key", "ak_unknown"];
-    let setup = Host::shared().await.setup();
-    let output = setup.converse(&arguments, format!("{list}\n"));
-    let answer: Value = serde_json::from_str(output.trim()).unwrap();
-    let message = answer["error"]["message"].as_str().unwrap();
+    let key = ["--api-key", "ak_unknown"];
+    let answers = bridged(id_of(&given.url), &key, &[list]).await;
+    let message = answers[0]["error"]["message"].as_str().unwrap();
     for part in ["401", "Invalid API key", "check the key"] {
         assert!(message.contains(part), "{message}");
     }
@@ -813,12 +777,9 @@ async fn bridge_answers_what_a_proxy_refuses() {
     });
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let id = "00000000-0000-4000-8000-000000000000";
-    let arguments = ["mcp", "--stdio", "--server", id, "--url", &url];
-    let setup = Host::shared().await.setup();
-    let output = setup.converse(&arguments, format!("{list}\n"));
+    let answers = bridged(id, &["--url", &url], &[list]).await;
     refusing.join().unwrap();
-    let answer: Value = serde_json::from_str(output.trim()).unwrap();
-    assert_eq!(answer["id"], 1);
-    let message = answer["error"]["message"].as_str().unwrap();
+    assert_eq!(answers[0]["id"], 1);
+    let message = answers[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("502"), "{message}");
 }

@@ -24,21 +24,17 @@ fn message(id: u64, method: &str, params: Value) -> Value {
 
 #[track_caller]
 fn parsed(response: &RawResponse) -> Value {
-    let text = String::from_utf8_lossy(&response.bytes);
-    assert_eq!(
-        response.header("content-type"),
-        "application/json",
-        "{text}"
-    );
+    let text = response.text();
+    let media_type = response.header("content-type");
+    assert_eq!(media_type, "application/json", "{text}");
     serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"))
 }
 
 /// Returns the address of a server with a tool that echoes, and the name of the tool.
 async fn echo(project: &Client) -> (String, &'static str) {
     let tool = given::shared_echo().await;
-    let toolkit = tool.split('_').next().unwrap().to_lowercase();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    (given::mcp_server(project, &body).await, tool)
+    let url = given::mcp_server_of(project, &given::toolkit_of(tool)).await;
+    (url, tool)
 }
 
 #[tokio::test]
@@ -50,7 +46,7 @@ async fn number_out_of_range_is_named_by_path() {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let headers = [("accept", BOTH_MEDIA_TYPES)];
         let response = send(&project, &url, &headers, &body).await;
-        let text = String::from_utf8_lossy(&response.bytes);
+        let text = response.text();
         assert!(text.contains("a[0]: the number is too large"), "{text}");
     }
 }
@@ -159,14 +155,8 @@ async fn other_http_methods_get_errors_of_json_rpc() {
 async fn unknown_method_is_answered_with_known_ones() {
     let project = Host::shared().await.new_project().await;
     let (url, _) = echo(&project).await;
-    let body = message(7, "tools/unknown", json!({}))
-        .to_string()
-        .into_bytes();
-    let headers = [
-        ("content-type", "application/json"),
-        ("accept", BOTH_MEDIA_TYPES),
-    ];
-    let answer = project.exchange(Method::POST, &url, &headers, body).await;
+    let body = message(7, "tools/unknown", json!({})).to_string();
+    let answer = send(&project, &url, &[("accept", BOTH_MEDIA_TYPES)], &body).await;
     let error = &parsed(&answer)["error"];
     let message = error["message"].as_str().unwrap();
     assert_eq!(error["code"], -32601, "{message}");
@@ -188,7 +178,7 @@ async fn browsers_get_an_explanation_instead_of_a_stream() {
             .await;
         assert_eq!(answer.status, 406, "{accept}");
         assert_eq!(answer.header("content-type"), content_type, "{accept}");
-        let text = String::from_utf8_lossy(&answer.bytes);
+        let text = answer.text();
         assert!(text.contains("add it to an MCP client"), "{text}");
     }
 }
@@ -318,8 +308,7 @@ async fn versions_without_output_schemas_get_none() {
         "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
     });
     host.publish(Guest::echo().component(), &manifest).await;
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
+    let url = given::mcp_server_of(&project, &slug).await;
     let list = message(1, "tools/list", json!({})).to_string();
     for (version, has_schema) in [
         (None, false),
@@ -343,14 +332,10 @@ async fn large_results_are_a_beginning_and_a_file() {
     let slug = given::slug();
     host.publish(Guest::filler().component(), &guest::manifest(&slug))
         .await;
-    let body = json!({ "name": "Filler", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
-    let call = async |bytes: usize, more: Value| {
-        let mut params = json!({ "name": guest::tool(&slug), "arguments": { "n": bytes } });
-        params
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+    let url = given::mcp_server_of(&project, &slug).await;
+    let call = async |bytes: usize, mut params: Value| {
+        params["name"] = guest::tool(&slug).into();
+        params["arguments"] = json!({ "n": bytes });
         result(&request(&project, &url, "tools/call", params, &[]).await)
     };
     let limit = 100 << 10;

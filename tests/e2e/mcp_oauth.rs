@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use harness::{
-    Browser, Client, Guest, Host,
+    Browser, Client, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
-    guest,
     host::Setup,
     mcp_programs::conformance_of_authorization,
     unique,
@@ -22,6 +21,7 @@ use crate::{
     mcp_endpoints::{failure, request, result},
 };
 
+const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
 /// Redirect URI of the clients of these tests.
 const REDIRECT_URI: &str = "https://assistant.example/callback?from=toolhost";
 
@@ -51,7 +51,7 @@ impl Given {
         let project = host.new_project().await;
         require_key(&project).await;
         let echo = given::shared_echo().await;
-        let url = server(&project, echo).await;
+        let url = given::mcp_server_of(&project, &given::toolkit_of(echo)).await;
         Self {
             host,
             project,
@@ -62,9 +62,7 @@ impl Given {
     }
 
     async fn get(&self, url: &str) -> RawResponse {
-        self.anonymous
-            .exchange(Method::GET, url, &[], Vec::new())
-            .await
+        given::open(&self.anonymous, url).await
     }
 
     fn base(&self) -> String {
@@ -79,9 +77,13 @@ impl Given {
     }
 
     async fn post_json(&self, path: &str, body: &Value) -> RawResponse {
+        self.post(path, "application/json", body.to_string().into())
+            .await
+    }
+
+    async fn post(&self, path: &str, media_type: &str, body: Vec<u8>) -> RawResponse {
         let url = format!("{}{path}", self.base());
-        let headers = [("content-type", "application/json")];
-        let body = body.to_string().into_bytes();
+        let headers = [("content-type", media_type)];
         self.anonymous
             .exchange(Method::POST, &url, &headers, body)
             .await
@@ -139,13 +141,9 @@ impl Given {
     }
 
     async fn post_form(&self, path: &str, parameters: &[(&str, &str)]) -> RawResponse {
-        let url = format!("{}{path}", self.base());
-        let body = Url::parse_with_params("http://form.example", parameters).unwrap();
-        let headers = [("content-type", "application/x-www-form-urlencoded")];
-        let body = body.query().unwrap_or_default().into();
-        self.anonymous
-            .exchange(Method::POST, &url, &headers, body)
-            .await
+        let form = Url::parse_with_params("http://form.example", parameters).unwrap();
+        let body = form.query().unwrap_or_default().into();
+        self.post(path, FORM_MEDIA_TYPE, body).await
     }
 
     async fn exchange(&self, attempt: &Attempt, code: &str) -> RawResponse {
@@ -178,40 +176,31 @@ impl Given {
     }
 
     async fn list_with(&self, url: &str, headers: &[(&str, &str)]) -> RawResponse {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
-        let own = [
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("mcp-protocol-version", "2025-11-25"),
-        ];
-        let headers = [&own, headers].concat();
-        let body = body.to_string().into_bytes();
-        self.anonymous
-            .exchange(Method::POST, url, &headers, body)
-            .await
+        request(&self.anonymous, url, "tools/list", json!({}), headers).await
     }
 
     /// Asserts that the tokens of an attempt have ended.
-    #[track_caller]
-    fn assert_ended(&self, refreshed: &RawResponse, listed: &RawResponse) {
-        assert_refused(refreshed, "invalid_grant");
+    async fn assert_ended(&self, url: &str, attempt: &Attempt, tokens: &Value) {
+        let refreshed = self.refresh(attempt, &tokens["refresh_token"]).await;
+        assert_refused(&refreshed, "invalid_grant");
+        let listed = self.list(url, &tokens["access_token"]).await;
         assert!([401, 404].contains(&listed.status), "{}", listed.text());
     }
 
     async fn session(&self) -> String {
-        let body = json!({ "user_id": "amy" });
-        let session = self.project.post("/tool_router/session", &body).await;
-        string(&session.expect(201)["mcp"]["url"])
+        given::mcp_session(&self.project, &json!({ "user_id": "amy" })).await
+    }
+
+    /// Opens the page of an attempt in a new browser.
+    async fn page(&self, url: &str) -> RawResponse {
+        link::Browser::new(&self.project).open(url).await
     }
 
     /// Creates another key of the project and returns it with its path.
-    async fn key(&self, more: Value) -> (String, String) {
+    async fn key(&self, mut body: Value) -> (String, String) {
         let project = self.project.project_id().await;
         let keys = format!("/org/owner/project/{project}/api_keys");
-        let mut body = json!({ "name": unique(4) });
-        body.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        body["name"] = unique(4).into();
         let made = self.host.as_org().post(&keys, &body).await.expect(201);
         let path = format!("{keys}/{}", made["id"].as_str().unwrap());
         (string(&made["key"]), path)
@@ -247,19 +236,7 @@ impl Attempt {
 }
 
 async fn require_key(project: &Client) {
-    let require = json!({ "require_mcp_api_key": true });
-    project
-        .patch("/org/project/config", &require)
-        .await
-        .expect(200);
-}
-
-async fn server(project: &Client, echo: &str) -> String {
-    let toolkit = echo.split('_').next().unwrap().to_lowercase();
-    let body = json!({ "name": "All tools", "no_auth_apps": [toolkit] });
-    let made = project.post("/mcp/servers", &body).await.expect(201);
-    let url = made["mcp_url"].as_str().unwrap();
-    url.split_once('?').unwrap().0.to_owned()
+    given::configure(project, json!({ "require_mcp_api_key": true })).await;
 }
 
 /// Returns the address of the metadata of an issuer (RFC 8414, section 3.1).
@@ -310,9 +287,7 @@ async fn page_shows_invisible_characters_of_addresses() {
     let server = format!("{}\u{2800}\u{202e}", given.url);
     for (address, shown) in [(user, r"ad\u202ea\ufe0f"), (server, "unknown</dd>")] {
         let attempt = given.begin(&address).await;
-        let mut browser = link::Browser::new(&given.project);
-        let page = browser.open(&attempt.url).await;
-        let page = String::from_utf8_lossy(&page.bytes);
+        let page = given.page(&attempt.url).await.text();
         assert!(page.contains(shown), "{page}");
         assert!(
             !page.contains(['\u{202e}', '\u{2800}', '\u{fe0f}']),
@@ -407,11 +382,7 @@ async fn refused_requests_say_where_to_authorize() {
         let path = endpoint.strip_prefix(&base).unwrap();
         let expected = format!("{base}/.well-known/oauth-protected-resource{path}");
         assert_eq!(metadata, expected, "{challenge}");
-        let metadata = given
-            .anonymous
-            .exchange(Method::GET, metadata, &[], Vec::new())
-            .await;
-        let metadata = parsed(&metadata);
+        let metadata = parsed(&given.get(metadata).await);
         assert_eq!(metadata["resource"], *endpoint);
         let issuer = metadata["authorization_servers"][0].as_str().unwrap();
         let server = parsed(&given.get(&metadata_of(&base, issuer)).await);
@@ -429,11 +400,7 @@ async fn refused_requests_say_where_to_authorize() {
         assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
     }
     let metadata = format!("{base}/.well-known/oauth-authorization-server");
-    let metadata = given
-        .anonymous
-        .exchange(Method::GET, &metadata, &[], Vec::new())
-        .await;
-    let metadata = parsed(&metadata);
+    let metadata = parsed(&given.get(&metadata).await);
     assert_eq!(metadata["issuer"], base);
     assert_eq!(
         metadata["code_challenge_methods_supported"],
@@ -447,10 +414,7 @@ async fn refused_requests_say_where_to_authorize() {
         assert_eq!(metadata[name], format!("{base}/oauth/{path}"));
     }
     let other = format!("{base}/.well-known/oauth-protected-resource/api/v3/tools");
-    let other = given
-        .anonymous
-        .exchange(Method::GET, &other, &[], Vec::new())
-        .await;
+    let other = given.get(&other).await;
     assert_eq!(other.status, 400, "{}", other.text());
 }
 
@@ -459,7 +423,8 @@ async fn tokens_work_at_one_endpoint_only() {
     let given = Given::new().await;
     let server = format!("{}?user_id=amy", given.url);
     let session = given.session().await;
-    let other_server = self::server(&given.project, given.echo).await;
+    let toolkit = given::toolkit_of(given.echo);
+    let other_server = given::mcp_server_of(&given.project, &toolkit).await;
     let others = Given::new().await;
     let endpoints = [
         &server,
@@ -487,19 +452,16 @@ async fn tokens_work_at_one_endpoint_only() {
         let key = ("x-api-key", given.project.key());
         let both = [("authorization", &*bearer), key];
         assert_eq!(given.list_with(own, &both).await.status, 401);
-        for header in ["authorization", "x-api-key"] {
-            let value = if header == "authorization" {
-                &*bearer
-            } else {
-                token.as_str().unwrap()
-            };
+        for header in [
+            ("authorization", &*bearer),
+            ("x-api-key", token.as_str().unwrap()),
+        ] {
             let url = format!("{}/api/v3/tools", given.base());
-            let headers = [(header, value)];
             let api = given
                 .anonymous
-                .exchange(Method::GET, &url, &headers, Vec::new())
+                .exchange(Method::GET, &url, &[header], Vec::new())
                 .await;
-            assert_eq!(api.status, 401, "{header} in the API");
+            assert_eq!(api.status, 401, "{} in the API", header.0);
         }
     }
     // The two spellings of an address are one endpoint.
@@ -515,38 +477,26 @@ async fn codes_are_exchanged_once_by_their_client() {
     let code = given.code(&attempt, given.project.key()).await;
     let other_client = given.register().await;
     let session = given.session().await;
+    let other_uri = "https://assistant.example/other";
+    let user = format!("{}?user_id=amy", given.url);
+    let other_server = "https://other.example/v3/mcp/1";
+    let (longer, token) = (format!("{code}0"), code.replace("mcpc_", "mcpa_"));
     for (name, value, refusal) in [
-        ("code_verifier", "a".repeat(43), "invalid_grant"),
-        ("code_verifier", String::new(), "invalid_request"),
-        (
-            "redirect_uri",
-            "https://assistant.example/other".into(),
-            "invalid_grant",
-        ),
-        ("client_id", other_client, "invalid_grant"),
-        ("client_id", "unknown".into(), "invalid_client"),
-        ("resource", session, "invalid_target"),
-        (
-            "resource",
-            format!("{}?user_id=amy", given.url),
-            "invalid_target",
-        ),
-        (
-            "resource",
-            "https://other.example/v3/mcp/1".into(),
-            "invalid_target",
-        ),
-        (
-            "grant_type",
-            "client_credentials".into(),
-            "unsupported_grant_type",
-        ),
-        ("code", format!("{code}0"), "invalid_grant"),
-        ("code", code.replace("mcpc_", "mcpa_"), "invalid_grant"),
+        ("code_verifier", &*"a".repeat(43), "invalid_grant"),
+        ("code_verifier", "", "invalid_request"),
+        ("redirect_uri", other_uri, "invalid_grant"),
+        ("client_id", &other_client, "invalid_grant"),
+        ("client_id", "unknown", "invalid_client"),
+        ("resource", &session, "invalid_target"),
+        ("resource", &user, "invalid_target"),
+        ("resource", other_server, "invalid_target"),
+        ("grant_type", "client_credentials", "unsupported_grant_type"),
+        ("code", &longer, "invalid_grant"),
+        ("code", &token, "invalid_grant"),
     ] {
         let mut parameters = attempt.exchange(&code);
         let parameter = parameters.iter_mut().find(|(known, _)| *known == name);
-        parameter.unwrap().1 = &value;
+        parameter.unwrap().1 = value;
         assert_refused(&given.request_tokens(&parameters).await, refusal);
     }
     let twice = [&attempt.exchange(&code)[..], &[("code", &code)]].concat();
@@ -560,9 +510,7 @@ async fn codes_are_exchanged_once_by_their_client() {
         200
     );
     assert_refused(&given.exchange(&attempt, &code).await, "invalid_grant");
-    let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
-    let listed = given.list(&given.url, &tokens["access_token"]).await;
-    given.assert_ended(&refreshed, &listed);
+    given.assert_ended(&given.url, &attempt, &tokens).await;
 }
 
 #[tokio::test]
@@ -628,13 +576,8 @@ async fn pages_of_endpoints_need_no_resource() {
         let (path, query) = endpoint.split_once('?').unwrap_or((endpoint.as_str(), ""));
         let slashed = format!("{path}/?{query}");
         let origin = format!("{base}/");
-        for resource in [
-            None,
-            Some(slashed.as_str()),
-            Some(origin.as_str()),
-            Some(base.as_str()),
-            Some(endpoint.as_str()),
-        ] {
+        let spellings = [&slashed, &origin, &base, endpoint].map(|spelling| Some(&**spelling));
+        for resource in [None].into_iter().chain(spellings) {
             let mut attempt = given.begin(endpoint).await;
             attempt.url = attempt
                 .url_with("resource", resource)
@@ -669,8 +612,7 @@ async fn page_names_server_project_and_toolkits() {
     let session = given.session().await;
     for (endpoint, name) in [(&server, "All tools</dd>"), (&session, "<dd>amy</dd>")] {
         let attempt = given.begin(endpoint).await;
-        let page = link::Browser::new(&given.project).open(&attempt.url).await;
-        let page = page.text();
+        let page = given.page(&attempt.url).await.text();
         let shown = page.split("</form>").next().unwrap();
         for part in [
             name,
@@ -761,18 +703,13 @@ async fn metadata_is_found_below_a_public_path() {
     let host = Setup::new().with("public_url", public).start().await;
     let project = host.as_project();
     require_key(&project).await;
-    let toolkit = given::slug();
-    let manifest = guest::manifest(&toolkit);
-    host.publish(Guest::echo().component(), &manifest).await;
+    let toolkit = given::toolkit_of(&given::echo(&host).await);
     let body = json!({ "name": "Below", "no_auth_apps": [toolkit] });
     let made = project.post("/mcp/servers", &body).await.expect(201);
     let url = string(&made["mcp_url"]);
     let path = url.strip_prefix(public).expect("the address has the path");
     // The proxy takes the path away, except from well-known addresses.
-    let get = async |path: &str| {
-        let url = format!("{}{path}", host.url);
-        project.exchange(Method::GET, &url, &[], Vec::new()).await
-    };
+    let get = async |path: &str| given::open(&project, &format!("{}{path}", host.url)).await;
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let headers = [
         ("content-type", "application/json"),
@@ -829,9 +766,7 @@ async fn reused_refresh_token_revokes_all_tokens() {
     let reused = given.refresh(&attempt, &first["refresh_token"]).await;
     assert_refused(&reused, "invalid_grant");
     for tokens in [&first, &second, &third] {
-        let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
-        let listed = given.list(&given.url, &tokens["access_token"]).await;
-        given.assert_ended(&refreshed, &listed);
+        given.assert_ended(&given.url, &attempt, tokens).await;
     }
 }
 
@@ -866,14 +801,9 @@ async fn access_ends_with_key_endpoint_and_project() {
     let session = given.session().await;
     let (key, path) = given.key(json!({})).await;
     let by_key = given.authorized(&session, &key).await;
-    let member = unique(8);
-    let body = json!({ "email": format!("{member}@example.com"), "role": "admin" });
-    let member = given
-        .host
-        .as_org()
-        .post("/org/members", &body)
-        .await
-        .expect(201);
+    let organization = given.host.as_org();
+    let body = json!({ "email": format!("{}@example.com", unique(8)), "role": "admin" });
+    let member = organization.post("/org/members", &body).await.expect(201);
     let by_member = given
         .authorized(&session, member["key"].as_str().unwrap())
         .await;
@@ -888,30 +818,22 @@ async fn access_ends_with_key_endpoint_and_project() {
         assert_eq!(given.list(url, &tokens["access_token"]).await.status, 200);
     }
 
-    let organization = given.host.as_org();
     organization.delete(&path).await.expect(200);
     let member = format!("/org/members/{}", member["id"].as_str().unwrap());
     organization.delete(&member).await.expect(200);
     for (attempt, tokens) in [&by_key, &by_member] {
-        let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
-        let listed = given.list(&session, &tokens["access_token"]).await;
-        given.assert_ended(&refreshed, &listed);
+        given.assert_ended(&session, attempt, tokens).await;
     }
     let id = session.rsplit('/').nth(1).unwrap();
     let path = format!("/tool_router/session/{id}");
     given.project.delete(&path).await.expect(200);
     let (attempt, tokens) = &by_session;
-    let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
-    let listed = given.list(&session, &tokens["access_token"]).await;
-    given.assert_ended(&refreshed, &listed);
+    given.assert_ended(&session, attempt, tokens).await;
 
     let (attempt, tokens) = &by_server;
     let project = given.project.project_id().await;
-    let path = format!("/org/owner/project/{project}");
-    organization.delete(&path).await.expect(200);
-    let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
-    let listed = given.list(&given.url, &tokens["access_token"]).await;
-    given.assert_ended(&refreshed, &listed);
+    given.host.delete_project(&project).await;
+    given.assert_ended(&given.url, attempt, tokens).await;
 }
 
 #[tokio::test]
@@ -1025,8 +947,7 @@ async fn invalid_requests_are_never_redirected() {
         ("resource", None),
         ("resource", Some("https://evil.example/v3/mcp/1")),
     ] {
-        let mut browser = link::Browser::new(&given.project);
-        let page = browser.open(&attempt.url_with(name, value)).await;
+        let page = given.page(&attempt.url_with(name, value)).await;
         assert_eq!(page.status, 400, "{name} {value:?}: {}", page.text());
         assert_eq!(page.header("location"), "", "{name} {value:?}");
     }
@@ -1047,10 +968,8 @@ async fn programs_choose_their_loopback_port() {
         ("http://localhost:49152/callback", 400),
         ("cursor://callback/other", 400),
     ] {
-        let mut browser = link::Browser::new(&given.project);
-        let page = browser
-            .open(&attempt.url_with("redirect_uri", Some(uri)))
-            .await;
+        let page = attempt.url_with("redirect_uri", Some(uri));
+        let page = given.page(&page).await;
         assert_eq!(page.status, status, "{uri}: {}", page.text());
     }
 }
@@ -1058,29 +977,29 @@ async fn programs_choose_their_loopback_port() {
 #[tokio::test]
 async fn registration_is_checked() {
     let given = Given::new().await;
-    let named = |name: String| json!({ "client_name": name, "redirect_uris": [REDIRECT_URI] });
-    let at = |uri: String| json!({ "redirect_uris": [uri] });
+    let named = |name: &str| json!({ "client_name": name, "redirect_uris": [REDIRECT_URI] });
+    let at = |uri: &str| json!({ "redirect_uris": [uri] });
     let sized = |size: usize| {
         let start = "https://assistant.example/";
-        at(format!("{start}{}", "a".repeat(size - start.len())))
+        at(&format!("{start}{}", "a".repeat(size - start.len())))
     };
     for (body, refusal) in [
-        (named("a".repeat(100)), ""),
-        (named("a".repeat(101)), "invalid_client_metadata"),
-        (named("a\nb".into()), "invalid_client_metadata"),
-        (named("a\u{202e}b".into()), "invalid_client_metadata"),
-        (named("a\u{2066}b".into()), "invalid_client_metadata"),
-        (named("a\u{200b}b".into()), "invalid_client_metadata"),
-        (named("a\u{e0041}b".into()), "invalid_client_metadata"),
+        (named(&"a".repeat(100)), ""),
+        (named(&"a".repeat(101)), "invalid_client_metadata"),
+        (named("a\nb"), "invalid_client_metadata"),
+        (named("a\u{202e}b"), "invalid_client_metadata"),
+        (named("a\u{2066}b"), "invalid_client_metadata"),
+        (named("a\u{200b}b"), "invalid_client_metadata"),
+        (named("a\u{e0041}b"), "invalid_client_metadata"),
         (sized(2 << 10), ""),
         (sized((2 << 10) + 1), "invalid_redirect_uri"),
         (json!({}), "invalid_redirect_uri"),
         (
-            at("http://assistant.example/callback".into()),
+            at("http://assistant.example/callback"),
             "invalid_redirect_uri",
         ),
         (
-            at("javascript://assistant.example/".into()),
+            at("javascript://assistant.example/"),
             "invalid_redirect_uri",
         ),
     ] {
@@ -1095,7 +1014,7 @@ async fn registration_is_checked() {
             attempt.url = attempt.url_with("client_id", client["client_id"].as_str());
             let uri = client["redirect_uris"][0].as_str();
             let page = attempt.url_with("redirect_uri", uri);
-            let page = link::Browser::new(&given.project).open(&page).await;
+            let page = given.page(&page).await;
             assert_eq!(page.status, 200, "{}", page.text());
         } else {
             assert_refused(&response, refusal);
@@ -1107,7 +1026,7 @@ async fn registration_is_checked() {
 async fn large_requests_are_refused() {
     let given = Given::new().await;
     let filled = |size: usize| format!("a={}", "a".repeat(size - 2));
-    let headers = [("content-type", "application/x-www-form-urlencoded")];
+    let headers = [("content-type", FORM_MEDIA_TYPE)];
     let page = given.begin(&given.url).await.url;
     let tokens = format!("{}/oauth/token", given.base());
     for (url, limit) in [(&page, 4 << 10), (&tokens, 16 << 10)] {

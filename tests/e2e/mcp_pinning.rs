@@ -28,8 +28,7 @@ async fn pinned_tools_change_only_when_accepted() {
     let body = json!({ "name": "Pinned", "no_auth_apps": [toolkit], "pin_tools": true });
     let made = project.post("/mcp/servers", &body).await.expect(201);
     let url = made["mcp_url"].as_str().unwrap().split_once('?').unwrap().0;
-    let follows = json!({ "name": "Latest", "no_auth_apps": [toolkit] });
-    let latest = given::mcp_server(&project, &follows).await;
+    let latest = given::mcp_server_of(&project, &toolkit).await;
     let path = format!("/mcp/{}", made["id"].as_str().unwrap());
     let description = async |url: &str| {
         let listed = result(&request(&project, url, "tools/list", json!({}), &[]).await);

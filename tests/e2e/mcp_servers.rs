@@ -38,9 +38,9 @@ impl Given {
     }
 
     async fn connect(&self, user: &str) -> String {
-        let account = given::account(&self.config, user, &harness::secret());
-        let made = self.project.post("/connected_accounts", &account).await;
-        text(&made.expect(201)["id"])
+        let secret = harness::secret();
+        let made = given::made_account(&self.project, &self.config, user, &secret).await;
+        text(&made["id"])
     }
 }
 
@@ -65,8 +65,7 @@ async fn server_combines_toolkits_of_all_it_names() {
     });
     let made = given.custom(body).await.expect(201);
     assert_eq!(made["allowed_tools"], json!([given.tool]));
-    let echo = given.tool.split('_').next().unwrap().to_lowercase();
-    let mut toolkits = [given.toolkit.to_owned(), echo];
+    let mut toolkits = [given.toolkit.to_owned(), given::toolkit_of(given.tool)];
     toolkits.sort();
     assert_eq!(made["toolkits"], json!(toolkits));
     assert_eq!(made["managed_auth_via_service"], true);
@@ -94,10 +93,8 @@ async fn unknown_parts_of_a_server_are_listed() {
     assert_eq!(refused["error"]["slug"], "McpServer_BadRequest");
     let problems = refused["error"]["errors"].as_array().unwrap();
     assert_eq!(problems.len(), 5, "{problems:?}");
-    let body = json!({ "toolkit": { "slug": given.toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
-    let other = given.project.post("/auth_configs", &body).await.expect(201);
-    let both =
-        json!({ "name": "Mail", "auth_config_ids": [given.config, other["auth_config"]["id"]] });
+    let other = given::auth_config(&given.project).await;
+    let both = json!({ "name": "Mail", "auth_config_ids": [given.config, other] });
     given.project.post(SERVERS_PATH, &both).await.expect(400);
 }
 
@@ -172,44 +169,30 @@ async fn lists_filter_and_page_by_number() {
     }
     let custom = json!({ "name": "Without", "allowed_tools": [given.tool] });
     given.custom(custom).await.expect(201);
-    let list = |query: String| {
-        let project = given.project.clone();
-        async move {
-            project
-                .get(&format!("{SERVERS_PATH}?{query}"))
-                .await
-                .expect(200)
-        }
+    let list = async |query: &str| {
+        let path = format!("{SERVERS_PATH}?{query}");
+        given.project.get(&path).await.expect(200)
     };
-    let page = list("limit=2&order_by=created_at&order_direction=asc&page_no=2".to_owned()).await;
+    let page = list("limit=2&order_by=created_at&order_direction=asc&page_no=2").await;
     assert_eq!(names(&page), ["Third one", "Without"]);
     assert_eq!(
         (&page["total_pages"], &page["current_page"]),
         (&json!(2), &json!(2))
     );
-    assert_eq!(
-        names(&list("name=ONE".to_owned()).await),
-        ["Third one", "First one"]
-    );
-    assert_eq!(
-        names(&list(format!("auth_config_ids={}", given.config)).await).len(),
-        3
-    );
-    assert_eq!(names(&list("toolkits=no_such".to_owned()).await).len(), 0);
+    let named = list("name=ONE").await;
+    assert_eq!(names(&named), ["Third one", "First one"]);
+    let of_config = list(&format!("auth_config_ids={}", given.config)).await;
+    assert_eq!(names(&of_config).len(), 3);
+    assert_eq!(names(&list("toolkits=no_such").await).len(), 0);
     for no_number in ["limit=NaN", "page_no=NaN"] {
         let path = format!("{SERVERS_PATH}?{no_number}");
         given.project.get(&path).await.expect(400);
     }
-    let of_toolkit = given
-        .project
-        .get(&format!("/mcp/app/{}", given.toolkit))
-        .await;
-    assert_eq!(names(&of_toolkit.expect(200)).len(), 3);
-    given
-        .project
-        .get("/mcp/app/no_such_toolkit")
-        .await
-        .expect(404);
+    let path = format!("/mcp/app/{}", given.toolkit);
+    let of_toolkit = given.project.get(&path).await.expect(200);
+    assert_eq!(names(&of_toolkit).len(), 3);
+    let unknown = given.project.get("/mcp/app/no_such_toolkit").await;
+    unknown.expect(404);
 }
 
 #[tokio::test]
@@ -220,11 +203,8 @@ async fn generated_addresses_keep_the_order() {
         "mcp_server_id": id, "user_ids": ["b c", "a&b"], "connected_account_ids": ["ca_x"],
         "managed_auth_by_service": true,
     });
-    let made = given
-        .project
-        .post("/mcp/servers/generate", &body)
-        .await
-        .expect(200);
+    let made = given.project.post("/mcp/servers/generate", &body).await;
+    let made = made.expect(200);
     let url = text(&made["mcp_url"]);
     assert!(url.ends_with(&format!("/v3/mcp/{id}")), "{url}");
     let flag = "include_service_helper_actions=true";
@@ -250,26 +230,16 @@ async fn instance_needs_an_account_and_deletes_it() {
         (&json!("amy"), &json!(id))
     );
     given.project.post(&path, &create).await.expect(409);
-    let listed = given
-        .project
-        .get(&format!("{path}?search=AM"))
-        .await
-        .expect(200);
+    let listed = given.project.get(&format!("{path}?search=AM")).await;
+    let listed = listed.expect(200);
     assert_eq!(listed["instances"][0]["id"], made["id"]);
     assert_eq!(listed["server_name"], "Mail");
     let read = given.project.get(&format!("/mcp/{id}")).await.expect(200);
     assert_eq!(read["server_instance_count"], 1);
-    let removed = given
-        .project
-        .delete(&format!("{path}/amy"))
-        .await
-        .expect(200);
+    let instance = format!("{path}/amy");
+    let removed = given.project.delete(&instance).await.expect(200);
     assert_eq!(removed["deleted_connected_accounts"], 1);
-    given
-        .project
-        .delete(&format!("{path}/amy"))
-        .await
-        .expect(404);
+    given.project.delete(&instance).await.expect(404);
     assert_eq!(given::status(&given.project, &account).await, "");
     assert_eq!(given::status(&given.project, &other).await, "ACTIVE");
 }
@@ -279,27 +249,14 @@ async fn deleted_server_takes_its_instances_along() {
     let given = Given::new().await;
     let id = given.server("Mail").await;
     given.connect("amy").await;
-    let path = format!("{SERVERS_PATH}/{id}/instances");
-    given
-        .project
-        .post(&path, &json!({ "user_id": "amy" }))
-        .await
-        .expect(201);
-    let removed = given
-        .project
-        .delete(&format!("/mcp/{id}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        (&removed["id"], &removed["deleted"]),
-        (&json!(id), &json!(true))
-    );
-    given
-        .project
-        .delete(&format!("/mcp/{id}"))
-        .await
-        .expect(404);
-    given.project.get(&path).await.expect(404);
+    let instances = format!("{SERVERS_PATH}/{id}/instances");
+    let instance = json!({ "user_id": "amy" });
+    given.project.post(&instances, &instance).await.expect(201);
+    let path = format!("/mcp/{id}");
+    let removed = given.project.delete(&path).await.expect(200);
+    assert_eq!(removed.json, json!({ "id": id, "deleted": true }));
+    given.project.delete(&path).await.expect(404);
+    given.project.get(&instances).await.expect(404);
 }
 
 #[tokio::test]
@@ -307,12 +264,10 @@ async fn server_of_another_project_is_not_found() {
     let given = Given::new().await;
     let id = given.server("Mail").await;
     let other = Host::shared().await.new_project().await;
-    other.get(&format!("/mcp/{id}")).await.expect(404);
-    other
-        .patch(&format!("/mcp/{id}"), &json!({}))
-        .await
-        .expect(404);
-    other.delete(&format!("/mcp/{id}")).await.expect(404);
+    let path = format!("/mcp/{id}");
+    other.get(&path).await.expect(404);
+    other.patch(&path, &json!({})).await.expect(404);
+    other.delete(&path).await.expect(404);
     let body = json!({ "name": "Mail", "auth_config_ids": [given.config] });
     other.post(SERVERS_PATH, &body).await.expect(400);
     assert_eq!(names(&other.get(SERVERS_PATH).await.expect(200)).len(), 0);

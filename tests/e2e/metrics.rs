@@ -19,12 +19,8 @@ async fn measured() -> Host {
 }
 
 fn page(name: &str) -> String {
-    fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../docs")
-            .join(name),
-    )
-    .unwrap()
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    fs::read_to_string(docs.join(name)).unwrap()
 }
 
 /// Returns the names and types in the table of the manual.
@@ -60,7 +56,7 @@ async fn documented_and_scraped_metrics_are_the_same() {
 async fn requests_and_executions_are_counted() {
     let host = measured().await;
     let tool = given::echo(&host).await;
-    let toolkit = tool.split_once('_').unwrap().0.to_lowercase();
+    let toolkit = given::toolkit_of(&tool);
     let project = host.as_project();
     for word in ["a", "b"] {
         let ran = project.execute(&tool, json!({ "word": word })).await;
@@ -112,15 +108,11 @@ async fn labels_name_no_id_and_no_path() {
     let host = measured().await;
     let tool = given::echo(&host).await;
     let project = host.as_project();
-    let session = project.get("/auth/session/info").await;
+    let own = project.project_id().await;
     let ran = project.execute(&tool, json!({})).await;
     let log = ran["log_id"].as_str().unwrap();
-    let own = session["project"]["nano_id"].as_str().unwrap();
-    let ids = [tool.as_str(), log, own, "lk_unknown"];
-    project
-        .get(&format!("/logs/tool_execution/{log}"))
-        .await
-        .expect(200);
+    let ids = [&*tool, log, &own, "lk_unknown"];
+    project.log(&ran["log_id"]).await;
     project.try_get_root("/link/lk_unknown").await;
     let metrics = Metrics::scrape(&host).await;
     let values = metrics.families.iter().flat_map(|family| &family.samples);

@@ -22,6 +22,13 @@ async fn session(project: &Client) -> String {
     create(project, json!({ "user_id": "amy" })).await
 }
 
+/// Creates a project of the shared server with a session.
+async fn given_session() -> (Client, String) {
+    let project = Host::shared().await.new_project().await;
+    let session = session(&project).await;
+    (project, session)
+}
+
 async fn mount(project: &Client, session: &str, operation: &str, body: Value) -> Answer {
     let path = format!("{SESSION_PATH}/{session}/mounts/files/{operation}");
     project.post(&path, &body).await
@@ -34,16 +41,13 @@ async fn items(project: &Client, session: &str, query: &str) -> Answer {
 
 async fn upload_url(project: &Client, session: &str, path: &str) -> String {
     let body = json!({ "mount_relative_path": path });
-    let asked = mount(project, session, "upload_url", body)
-        .await
-        .expect(201);
-    asked["upload_url"].as_str().unwrap().to_owned()
+    let asked = mount(project, session, "upload_url", body).await;
+    asked.expect(201)["upload_url"].as_str().unwrap().to_owned()
 }
 
 async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
-    project
-        .exchange(Method::PUT, url, &[], bytes.to_vec())
-        .await
+    let bytes = bytes.to_vec();
+    project.exchange(Method::PUT, url, &[], bytes).await
 }
 
 /// Uploads a file of a session.
@@ -60,8 +64,7 @@ pub(crate) async fn download_url(project: &Client, session: &str, path: &str) ->
 /// Downloads a file of a session.
 pub(crate) async fn download(project: &Client, session: &str, path: &str) -> RawResponse {
     let link = download_url(project, session, path).await.expect(201);
-    let url = link["download_url"].as_str().unwrap();
-    project.exchange(Method::GET, url, &[], vec![]).await
+    given::open(project, link["download_url"].as_str().unwrap()).await
 }
 
 fn paths(answer: &Answer) -> Vec<&str> {
@@ -77,8 +80,7 @@ fn slug(answer: &Answer) -> &str {
 
 #[tokio::test]
 async fn uploaded_file_is_listed_and_downloaded() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     let bytes = [unique(1000).into_bytes(), vec![0, 255, 10]].concat();
     let body = json!({ "mount_relative_path": "in/data é.bin", "mimetype": "application/x-data" });
     let asked = mount(&project, &session, "upload_url", body).await;
@@ -104,8 +106,7 @@ async fn uploaded_file_is_listed_and_downloaded() {
 
 #[tokio::test]
 async fn later_content_replaces_earlier() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     for content in ["one", "", "three"] {
         upload(&project, &session, "a.txt", content.as_bytes()).await;
         let got = download(&project, &session, "a.txt").await;
@@ -117,8 +118,7 @@ async fn later_content_replaces_earlier() {
 
 #[tokio::test]
 async fn deleted_file_is_gone_with_its_links() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     let upload_link = upload_url(&project, &session, "a.txt").await;
     put(&project, &upload_link, b"a").await;
     let link = download_url(&project, &session, "a.txt").await.expect(201);
@@ -128,15 +128,13 @@ async fn deleted_file_is_gone_with_its_links() {
     assert_eq!(deleted.expect(200)["mount_relative_path"], "a.txt");
     mount(&project, &session, "delete", body).await.expect(404);
     assert!(paths(&items(&project, &session, "").await).is_empty());
-    let got = project.exchange(Method::GET, link, &[], vec![]).await;
-    assert_eq!(got.status, 404);
+    assert_eq!(given::open(&project, link).await.status, 404);
     assert_eq!(put(&project, &upload_link, b"b").await.status, 404);
 }
 
 #[tokio::test]
 async fn pages_follow_the_order_of_paths() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     for path in ["b/2", "a", "b/1", "c", "b/3"] {
         upload(&project, &session, path, b"").await;
     }
@@ -172,8 +170,7 @@ async fn files_of_other_projects_are_not_found() {
 
 #[tokio::test]
 async fn paths_outside_the_mount_are_refused() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     upload(&project, &session, "file", b"").await;
     let long = "x".repeat(MAX_PATH_BYTES + 1);
     for path in [
@@ -195,8 +192,7 @@ async fn paths_outside_the_mount_are_refused() {
 
 #[tokio::test]
 async fn long_media_type_is_refused() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     for (length, status) in [(255, 201), (256, 400)] {
         let media_type = format!("text/{}", "x".repeat(length - 5));
         let body = json!({ "mount_relative_path": "a.txt", "mimetype": media_type });
@@ -207,8 +203,7 @@ async fn long_media_type_is_refused() {
 
 #[tokio::test]
 async fn number_of_files_is_limited() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     let names: Vec<_> = (0..MAX_FILES).map(|at| at.to_string()).collect();
     let requests = names
         .iter()
@@ -222,12 +217,10 @@ async fn number_of_files_is_limited() {
     assert_eq!(slug(&refused.expect(400)), "ToolRouterV2_FilesFull");
     upload(&project, &session, "7", b"content").await;
     let deleted = json!({ "mount_relative_path": "8" });
-    mount(&project, &session, "delete", deleted)
-        .await
-        .expect(200);
-    mount(&project, &session, "upload_url", body)
-        .await
-        .expect(201);
+    let deleted = mount(&project, &session, "delete", deleted).await;
+    deleted.expect(200);
+    let added = mount(&project, &session, "upload_url", body).await;
+    added.expect(201);
 }
 
 /// The records are changed in the database, because an upload is awaited for more than an hour.
@@ -264,8 +257,7 @@ async fn lapsed_uploads_make_room_and_are_erased() {
 
 #[tokio::test]
 async fn size_of_all_files_is_limited() {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
+    let (project, session) = given_session().await;
     let half = vec![b'x'; MAX_TOTAL_BYTES / 2];
     for path in ["a", "b"] {
         upload(&project, &session, path, &half).await;
@@ -287,10 +279,8 @@ async fn quota_of_project_counts_session_files() {
     let other = session(&project).await;
     let url = upload_url(&project, &other, "a").await;
     assert_eq!(put(&project, &url, &most).await.status, 507);
-    project
-        .delete(&format!("{SESSION_PATH}/{one}"))
-        .await
-        .expect(200);
+    let path = format!("{SESSION_PATH}/{one}");
+    project.delete(&path).await.expect(200);
     assert_eq!(put(&project, &url, &most).await.status, 200);
 }
 
@@ -315,14 +305,11 @@ async fn files_are_erased_with_session_and_project() {
     }
     assert_eq!(blobs(), 2, "replaced content is erased");
     let link = download_url(&project, &one, "a.txt").await.expect(201);
-    project
-        .delete(&format!("{SESSION_PATH}/{one}"))
-        .await
-        .expect(200);
+    let path = format!("{SESSION_PATH}/{one}");
+    project.delete(&path).await.expect(200);
     assert_eq!(blobs(), 1);
     let link = link["download_url"].as_str().unwrap();
-    let got = project.exchange(Method::GET, link, &[], vec![]).await;
-    assert_eq!(got.status, 404);
+    assert_eq!(given::open(&project, link).await.status, 404);
     host.delete_project(&id).await;
     wait_until("the files are erased", || async { blobs() == 0 }).await;
 }

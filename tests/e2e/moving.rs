@@ -65,25 +65,16 @@ impl Shelf {
     /// Runs `export` or `import` with the passphrase.
     fn run_with_passphrase(&self, setup: &Setup, what: &str, name: &str) -> harness::Finished {
         let (file, passphrase) = (self.path(name), self.path("passphrase"));
-        setup.command(&[
-            what,
-            file.to_str().unwrap(),
-            "--passphrase-file",
-            passphrase.to_str().unwrap(),
-        ])
+        let [file, passphrase] = [&file, &passphrase].map(|path| path.to_str().unwrap());
+        setup.command(&[what, file, "--passphrase-file", passphrase])
     }
 
     /// Kills an import once it has restored the first component. Returns false if the import ended
     /// first.
     fn kill_import(&self, setup: &Setup, name: &str) -> bool {
         let (file, identity) = (self.path(name), self.path("identity"));
-        let arguments = [
-            "import",
-            file.to_str().unwrap(),
-            "--identity",
-            identity.to_str().unwrap(),
-        ];
-        let mut import = setup.begin(&arguments);
+        let [file, identity] = [&file, &identity].map(|path| path.to_str().unwrap());
+        let mut import = setup.begin(&["import", file, "--identity", identity]);
         let blobs = setup.data().join("store/blobs");
         let has_begun =
             || std::fs::read_dir(&blobs).is_ok_and(|mut entries| entries.next().is_some());
@@ -104,9 +95,9 @@ pub(crate) async fn furnished(application: &FakeApp) -> (Host, String, String) {
     let slug = given::slug();
     given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let secret = format!("sk-{}", harness::secret());
-    host.as_project()
-        .connect(&slug, "API_KEY", "default", json!({ "api_key": secret }))
-        .await;
+    let values = json!({ "api_key": secret });
+    let project = host.as_project();
+    project.connect(&slug, "API_KEY", "default", values).await;
     (host, guest::tool(&slug), secret)
 }
 
@@ -118,25 +109,17 @@ pub(crate) async fn assert_connected(
     secret: &str,
 ) {
     let tag = unique(8);
-    let answer = client
-        .execute(
-            tool,
-            json!({ "url": format!("{PROVIDER_ORIGIN}/echo/{tag}") }),
-        )
-        .await
-        .expect(200);
-    assert_eq!(answer["successful"], true, "{answer:#?}");
-    assert_eq!(
-        application.seen(&tag)[0].header("authorization"),
-        format!("Bearer {secret}")
-    );
+    let arguments = json!({ "url": format!("{PROVIDER_ORIGIN}/echo/{tag}") });
+    client.execute(tool, arguments).await.data();
+    let seen = &application.seen(&tag)[0];
+    assert_eq!(seen.header("authorization"), format!("Bearer {secret}"));
 }
 
 #[tokio::test]
 async fn export_under_load_holds_all_acknowledged_writes() {
     let application = FakeApp::start();
     let (host, tool, secret) = furnished(&application).await;
-    let slug = tool.split_once('_').unwrap().0.to_lowercase();
+    let slug = given::toolkit_of(&tool);
     let shelf = Shelf::new();
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..4)
@@ -145,29 +128,13 @@ async fn export_under_load_holds_all_acknowledged_writes() {
             async move {
                 let mut made = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
-                    let name = unique(6);
-                    let config = json!({
-                        "toolkit": { "slug": slug },
-                        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": name, "credentials": {} },
-                    });
-                    let answer = client.post("/auth_configs", &config).await.expect(201);
-                    made.push(answer["auth_config"]["id"].as_str().unwrap().to_owned());
+                    made.push(client.auth_config(&slug, "API_KEY", json!({})).await);
                 }
                 made
             }
         })
         .collect();
-    let before = host
-        .as_project()
-        .get("/auth_configs?limit=1000")
-        .await
-        .expect(200);
-    let before: Vec<_> = before["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["id"].clone())
-        .collect();
+    let before = host.as_project().get("/auth_configs?limit=1000").await;
     let exporting = async {
         let setup = host.setup().clone();
         let (shelf, done) = tokio::task::spawn_blocking(move || {
@@ -192,11 +159,9 @@ async fn export_under_load_holds_all_acknowledged_writes() {
     let moved = fresh.start().await;
     let client = moved.with_key(&host.project_key);
     assert_connected(&client, &application, &tool, &secret).await;
-    for id in before {
-        client
-            .get(&format!("/auth_configs/{}", id.as_str().unwrap()))
-            .await
-            .expect(200);
+    for config in before["items"].as_array().unwrap() {
+        let path = format!("/auth_configs/{}", config["id"].as_str().unwrap());
+        client.get(&path).await.expect(200);
     }
     // The export is consistent: a later record of a writer is present only if all its earlier ones
     // are.
@@ -245,15 +210,11 @@ async fn import_needs_an_empty_destination() {
     let (setup, _) = host.terminate().await;
     let shelf = Shelf::new();
     shelf.run(&setup, "export", "all.age").succeeded();
-    assert!(
-        shelf
-            .run(&setup, "export", "all.age")
-            .failed()
-            .contains("all.age"),
-        "nothing is written over"
-    );
-    let refused = shelf.run(&setup, "import", "all.age").failed();
-    assert!(refused.contains("empty"), "{refused}");
+    // Nothing is written over.
+    for (what, reason) in [("export", "all.age"), ("import", "empty")] {
+        let refused = shelf.run(&setup, what, "all.age").failed();
+        assert!(refused.contains(reason), "{refused}");
+    }
     // The old machine with its key file is gone.
     let fresh = Setup::new().with_application(&["api.example.com"], &application);
     drop(setup);
@@ -266,9 +227,8 @@ async fn import_needs_an_empty_destination() {
 async fn damaged_archive_is_refused_before_writing() {
     let host = Setup::new().start().await;
     let shelf = Shelf::new();
-    shelf
-        .run_with_passphrase(host.setup(), "export", "all.age")
-        .succeeded();
+    let exported = shelf.run_with_passphrase(host.setup(), "export", "all.age");
+    exported.succeeded();
     let whole = std::fs::read(shelf.path("all.age")).unwrap();
     let text = String::from_utf8_lossy(&whole);
     assert!(
@@ -290,9 +250,8 @@ async fn damaged_archive_is_refused_before_writing() {
         );
     }
     std::fs::write(shelf.path("passphrase"), "four words that reason").unwrap();
-    let refused = shelf
-        .run_with_passphrase(&fresh, "import", "all.age")
-        .failed();
+    let refused = shelf.run_with_passphrase(&fresh, "import", "all.age");
+    let refused = refused.failed();
     assert!(
         refused.contains("passphrase") && untouched(&fresh.data()),
         "{refused}"
@@ -357,18 +316,20 @@ async fn short_or_missing_passphrase_is_refused() {
     let setup = Setup::new().start().await.kill();
     let shelf = Shelf::new();
     std::fs::write(shelf.path("passphrase"), "short").unwrap();
-    assert!(
-        shelf
-            .run_with_passphrase(&setup, "export", "all.age")
-            .failed()
-            .contains("12 characters")
-    );
-    let refused = setup.command(&["export", "all.age"]).failed();
-    assert!(refused.contains("--passphrase-file"), "{refused}");
-    let refused = setup
-        .command(&["export", "all.age", "--recipient", "nobody"])
-        .failed();
-    assert!(refused.contains("nobody"), "{refused}");
+    for (refused, reason) in [
+        (
+            shelf.run_with_passphrase(&setup, "export", "all.age"),
+            "12 characters",
+        ),
+        (setup.command(&["export", "all.age"]), "--passphrase-file"),
+        (
+            setup.command(&["export", "all.age", "--recipient", "nobody"]),
+            "nobody",
+        ),
+    ] {
+        let said = refused.failed();
+        assert!(said.contains(reason), "{said}");
+    }
 }
 
 #[tokio::test]
@@ -376,10 +337,8 @@ async fn export_during_shutdown_is_atomic() {
     let host = Setup::new().start().await;
     let tool = given::echo(&host).await;
     for _ in 0..50 {
-        host.as_project()
-            .execute(&tool, json!({ "word": unique(2_000) }))
-            .await
-            .expect(200);
+        let arguments = json!({ "word": unique(2_000) });
+        host.as_project().execute(&tool, arguments).await.data();
     }
     let shelf = Shelf::new();
     let setup = host.setup().clone();

@@ -29,8 +29,7 @@ async fn publish_fetch(host: &Host, project: &Client) -> String {
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
     manifest["limits"] = json!({ "wall_ms": 300_000 });
     host.publish(Guest::fetch().component(), &manifest).await;
-    let key = json!({ "api_key": harness::secret() });
-    project.connect(&slug, "API_KEY", "amy", key).await;
+    project.connect_with_key(&slug, "amy").await;
     guest::tool(&slug)
 }
 
@@ -131,10 +130,8 @@ async fn closed_session_begins_no_further_call() {
     let fetch = publish_fetch(host, &project).await;
     let url = |path: String| json!({ "url": format!("https://api.example.com{path}") });
     for end in [End::SessionDeleted, End::SessionLimited, End::KeyRevoked] {
-        let created = project
-            .post(SESSION_PATH, &json!({ "user_id": "amy" }))
-            .await;
-        let created = created.expect(201);
+        let config = json!({ "user_id": "amy" });
+        let created = project.post(SESSION_PATH, &config).await.expect(201);
         let session = created["session_id"].as_str().unwrap();
         let [running, waiting] = [harness::unique(8), harness::unique(8)];
         let mut calls = vec![(&*fetch, url(format!("/slow/{running}/5000"))); 16];
@@ -172,14 +169,8 @@ async fn closed_session_begins_no_further_call() {
         };
         let (results, ()) = tokio::join!(called, closed);
         let results = results.as_array().unwrap();
-        assert_eq!(
-            results
-                .iter()
-                .filter(|result| result["error"].is_string())
-                .count(),
-            4,
-            "{results:#?}"
-        );
+        let failed = results.iter().filter(|result| result["error"].is_string());
+        assert_eq!(failed.count(), 4, "{results:#?}");
         assert!(Host::application().seen(&waiting).is_empty());
     }
 }
@@ -221,9 +212,8 @@ async fn result_without_room_keeps_its_log_id() {
     let error = response["error"].as_str().unwrap();
     assert!(error.starts_with("file_not_kept: "), "{error}");
     assert_eq!(results[0]["error"], error);
-    let log = response["log_id"].as_str().unwrap();
-    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
-    assert_eq!(log.expect(200)["status"], "success");
+    let log = project.log(&response["log_id"]).await;
+    assert_eq!(log["status"], "success");
     assert_eq!(results[1]["response"]["successful"], true);
 }
 

@@ -1,6 +1,6 @@
 //! Connecting accounts with OAuth 2: the path of a browser, and attacks on it.
 
-use harness::{Answer, Host, Issuer, guest, issuer::Fault, wait_until};
+use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,8 +19,7 @@ fn exchanges(oauth: &Oauth) -> usize {
 #[tokio::test]
 async fn authorized_account_uses_the_issued_token() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done?a=1").await;
     assert_eq!(made["status"], "INITIATED");
     assert_eq!(made["redirect_url"], made["redirect_uri"]);
@@ -53,38 +52,18 @@ async fn authorized_account_uses_the_issued_token() {
     );
     oauth.execute(&project).await.data();
     let seen = Host::application().seen(&oauth.tag);
-    let [exchange] = &seen
-        .iter()
-        .filter(|seen| seen.path.ends_with("/token"))
-        .collect::<Vec<_>>()[..]
-    else {
-        panic!("{seen:#?}")
-    };
-    assert!(
-        String::from_utf8_lossy(&exchange.body).contains("code_verifier="),
-        "{exchange:?}"
-    );
-    let call = seen
-        .iter()
-        .find(|seen| seen.path.ends_with("/api/me"))
-        .unwrap();
-    let token = call
-        .header("authorization")
-        .strip_prefix("Bearer ")
-        .unwrap();
-    assert!(oauth.issuer.knows(token));
+    assert_eq!(exchanges(&oauth), 1);
+    let exchange = seen.iter().find(|seen| seen.path.ends_with("/token"));
+    let body = String::from_utf8_lossy(&exchange.unwrap().body);
+    assert!(body.contains("code_verifier="), "{body}");
+    assert!(oauth.issuer.knows(&oauth.tokens_used()[0]));
 }
 
 #[tokio::test]
 async fn denied_authorization_fails_the_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.set(|settings| settings.agrees = false);
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let id = made["id"].as_str().unwrap();
-    let back = oauth.visit(&made).await;
-    let landed = open(&project, &back).await;
+    let (id, landed) = oauth.attempt(&project).await;
     let expected = format!(
         "https://app.example/done?status=failed&connected_account_id={id}&error=access_denied"
     );
@@ -92,7 +71,7 @@ async fn denied_authorization_fails_the_account() {
         (landed.status, landed.header("location")),
         (302, &*expected)
     );
-    let failed = project.account(id).await;
+    let failed = project.account(&id).await;
     assert_eq!(
         (&failed["status"], &failed["status_reason"]),
         (&"FAILED".into(), &"access_denied".into())
@@ -104,9 +83,7 @@ async fn denied_authorization_fails_the_account() {
 
 #[tokio::test]
 async fn state_is_valid_once() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let id = made["id"].as_str().unwrap();
     let back = oauth.visit(&made).await;
@@ -143,31 +120,18 @@ async fn state_is_valid_once() {
 
 #[tokio::test]
 async fn issuer_mismatch_fails_before_code_exchange() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.fault(Fault::OtherIssuer, 1);
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.visit(&made).await;
-    let landed = open(&project, &back).await;
-    assert!(
-        landed
-            .header("location")
-            .ends_with("&error=issuer_mismatch"),
-        "{landed:?}"
-    );
-    assert_eq!(
-        project.account(made["id"].as_str().unwrap()).await["status"],
-        "FAILED"
-    );
+    let (id, landed) = oauth.attempt(&project).await;
+    let location = landed.header("location");
+    assert!(location.ends_with("&error=issuer_mismatch"), "{landed:?}");
+    assert_eq!(project.account(&id).await["status"], "FAILED");
     assert_eq!(exchanges(&oauth), 0);
 }
 
 #[tokio::test]
 async fn callback_url_must_be_an_http_url() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     for url in [
         "javascript:alert(1)",
         "//evil.example",
@@ -180,22 +144,17 @@ async fn callback_url_must_be_an_http_url() {
         let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
         project.post("/connected_accounts", &body).await.expect(400);
         let body = json!({ "auth_config_id": oauth.config, "user_id": "amy", "callback_url": url });
-        project
-            .post("/connected_accounts/link", &body)
-            .await
-            .expect(400);
+        let refused = project.post("/connected_accounts/link", &body).await;
+        refused.expect(400);
     }
-    assert_eq!(
-        project.get("/connected_accounts").await.expect(200)["total_items"],
-        0
-    );
+    let listed = project.get("/connected_accounts").await.expect(200);
+    assert_eq!(listed["total_items"], 0);
 }
 
 #[tokio::test]
 async fn missing_return_url_ends_on_server_page() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     let back = oauth.visit(&made).await;
@@ -235,9 +194,7 @@ async fn late_callback_connects_an_expired_account() {
 
 #[tokio::test]
 async fn reconnecting_does_not_interrupt_an_active_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let id = oauth.connect(&project).await;
     let path = format!("/connected_accounts/{id}/refresh");
     let again = json!({ "redirect_url": "https://app.example/again" });
@@ -251,11 +208,7 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
         let back = oauth.visit(&asked).await;
         oauth.execute(&project).await.data();
         let landed = open(&project, &back).await;
-        let status = if error.is_empty() {
-            "success"
-        } else {
-            "failed"
-        };
+        let status = if agrees { "success" } else { "failed" };
         let expected =
             format!("https://app.example/again?status={status}&connected_account_id={id}{error}");
         assert_eq!(landed.header("location"), expected);
@@ -272,9 +225,7 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
 
 #[tokio::test]
 async fn superseded_connection_attempt_is_rejected() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let old = oauth.visit(&made).await;
     let path = format!(
@@ -294,47 +245,35 @@ async fn user_verification_precedes_activation() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify?x=1" });
-    project
-        .patch("/org/project/config", &verifier)
-        .await
-        .expect(200);
+    given::configure(&project, verifier).await;
     let oauth = Oauth::new(host, &project).await;
-    let nameless =
-        json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "default" } });
-    project
-        .post("/connected_accounts", &nameless)
-        .await
-        .expect(400);
-    let complete = |session: String, user: &'static str| {
-        let project = project.clone();
-        let body = json!({ "session_uri": session, "user_id": user });
-        async move {
-            project
-                .post("/connected_accounts/complete_auth", &body)
-                .await
-        }
+    let begin = async |user: &str| {
+        let connection = json!({ "user_id": user });
+        let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
+        project.post("/connected_accounts", &body).await
     };
+    begin("default").await.expect(400);
+    let complete = async |project: &Client, session: &str, user: &str| {
+        let body = json!({ "session_uri": session, "user_id": user });
+        let path = "/connected_accounts/complete_auth";
+        project.post(path, &body).await
+    };
+    let stranger = host.new_project().await;
     for (user, status, becomes) in [("amy", 200, "ACTIVE"), ("bob", 400, "FAILED")] {
-        let body =
-            json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
-        let made = project.post("/connected_accounts", &body).await.expect(201);
+        let made = begin("amy").await.expect(201);
         let id = made["id"].as_str().unwrap();
         let back = oauth.visit(&made).await;
         let landed = open(&project, &back).await;
         let session = landed
             .header("location")
             .strip_prefix("https://app.example/verify?x=1&session_uri=");
-        let session = session.unwrap_or_else(|| panic!("{landed:?}")).to_owned();
+        let session = session.unwrap_or_else(|| panic!("{landed:?}"));
         assert!(session.starts_with("session_"));
         assert_eq!(project.account(id).await["status"], "INITIATED");
-        complete(format!("{session}x"), user).await.expect(404);
-        let foreign = json!({ "session_uri": session, "user_id": user });
-        host.new_project()
-            .await
-            .post("/connected_accounts/complete_auth", &foreign)
-            .await
-            .expect(404);
-        let done = complete(session.clone(), user).await.expect(status);
+        let altered = complete(&project, &format!("{session}x"), user).await;
+        altered.expect(404);
+        complete(&stranger, session, user).await.expect(404);
+        let done = complete(&project, session, user).await.expect(status);
         if status == 200 {
             assert_eq!(
                 (&done["connected_account_id"], &done["toolkit_slug"]),
@@ -342,7 +281,7 @@ async fn user_verification_precedes_activation() {
             );
         }
         assert_eq!(project.account(id).await["status"], becomes);
-        complete(session, user).await.expect(404);
+        complete(&project, session, user).await.expect(404);
     }
 }
 
@@ -352,51 +291,34 @@ async fn operator_oauth_app_serves_projects_and_hides_secret() {
     let (org, project) = (host.as_org(), host.as_project());
     let (slug, tag, issuer) = given::oauth_toolkit(&host).await;
     let managed = json!({ "toolkit": { "slug": slug } });
-    assert_eq!(
-        project.post("/auth_configs", &managed).await.expect(400)["error"]["code"],
-        306
-    );
-    assert_eq!(
-        project.get(&format!("/toolkits/{slug}")).await["service_managed_auth_schemes"],
-        json!([])
-    );
+    let missing = project.post("/auth_configs", &managed).await.expect(400);
+    assert_eq!(missing["error"]["code"], 306);
+    let schemes = async || {
+        let toolkit = project.get(&format!("/toolkits/{slug}")).await;
+        toolkit["service_managed_auth_schemes"].clone()
+    };
+    assert_eq!(schemes().await, json!([]));
     org.put_json(&format!("/org/oauth_apps/{slug}"), &given::oauth_app())
         .await
         .expect(200);
-    assert!(
-        host.setup()
-            .command(&["oauth-apps", "list"])
-            .succeeded()
-            .contains(&slug)
-    );
+    let printed = host.setup().command(&["oauth-apps", "list"]).succeeded();
+    assert!(printed.contains(&slug), "{printed}");
     let listed = org.get("/org/oauth_apps").await.expect(200);
     assert_eq!(listed["items"][0]["client_id"], harness::issuer::CLIENT_ID);
     assert!(!listed.text.contains(harness::issuer::CLIENT_SECRET));
+    assert_eq!(schemes().await, json!(["OAUTH2"]));
+    let found = project.get(&format!("/toolkits?search={slug}")).await;
+    let found = &found.expect(200)["items"][0]["service_managed_auth_schemes"];
+    assert_eq!(*found, json!(["OAUTH2"]));
+    let made = project.post("/auth_configs", &managed).await.expect(201);
+    let made = &made["auth_config"];
     assert_eq!(
-        project.get(&format!("/toolkits/{slug}")).await["service_managed_auth_schemes"],
-        json!(["OAUTH2"])
-    );
-    let found = project
-        .get(&format!("/toolkits?search={slug}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        found["items"][0]["service_managed_auth_schemes"],
-        json!(["OAUTH2"])
-    );
-    let config = project.post("/auth_configs", &managed).await.expect(201);
-    assert_eq!(
-        (
-            &config["auth_config"]["auth_scheme"],
-            &config["auth_config"]["is_service_managed"]
-        ),
+        (&made["auth_scheme"], &made["is_service_managed"]),
         (&"OAUTH2".into(), &true.into())
     );
-    let config = config["auth_config"]["id"].as_str().unwrap().to_owned();
-    let read = project
-        .get(&format!("/auth_configs/{config}"))
-        .await
-        .expect(200);
+    let config = made["id"].as_str().unwrap().to_owned();
+    let read = project.get(&format!("/auth_configs/{config}")).await;
+    let read = read.expect(200);
     assert_eq!(
         (&read["type"], &read["credentials"]),
         (&"default".into(), &json!({}))
@@ -412,30 +334,24 @@ async fn operator_oauth_app_serves_projects_and_hides_secret() {
     let body = json!({ "auth_config_id": oauth.config, "user_id": "ada" });
     let made = project.post("/connected_accounts/link", &body).await;
     let link = made.expect(201)["redirect_url"].clone();
-    host.setup()
-        .command(&["oauth-apps", "remove", &slug])
-        .succeeded();
+    let remove = ["oauth-apps", "remove", &slug];
+    host.setup().command(&remove).succeeded();
     let refused = project.post("/connected_accounts/link", &body).await;
     assert_eq!(refused.expect(400)["error"]["code"], 306);
     let page = Browser::new(&project).open(link.as_str().unwrap()).await;
-    let text = String::from_utf8_lossy(&page.bytes);
+    let text = page.text();
     assert_eq!(page.status, 503, "{text}");
     assert!(text.contains("has removed its registration"), "{text}");
     assert!(host.output().contains("toolhost oauth-apps set"));
-    org.delete(&format!("/org/oauth_apps/{slug}"))
-        .await
-        .expect(404);
-    assert_eq!(
-        project.post("/auth_configs", &managed).await.expect(400)["error"]["code"],
-        306
-    );
+    let gone = org.delete(&format!("/org/oauth_apps/{slug}")).await;
+    gone.expect(404);
+    let missing = project.post("/auth_configs", &managed).await.expect(400);
+    assert_eq!(missing["error"]["code"], 306);
 }
 
 #[tokio::test]
 async fn auth_config_patch_keeps_unnamed_fields() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let path = format!("/auth_configs/{}", oauth.config);
     let read = || async { project.get(&path).await.expect(200) };
     let shown = read().await["credentials"].clone();
@@ -464,15 +380,10 @@ async fn auth_config_patch_keeps_unnamed_fields() {
     ] {
         let mut body = changes.clone();
         body["type"] = "custom".into();
-        assert_eq!(
-            project.patch(&path, &body).await.expect(200)["success"],
-            true
-        );
-        assert_eq!(
-            asked(&oauth.begin(&project, "https://app.example/done").await),
-            scopes,
-            "{changes}"
-        );
+        let changed = project.patch(&path, &body).await.expect(200);
+        assert_eq!(changed["success"], true);
+        let made = oauth.begin(&project, "https://app.example/done").await;
+        assert_eq!(asked(&made), scopes, "{changes}");
     }
     assert_eq!(read().await["name"], "renamed");
     assert_eq!(read().await["credentials"]["client_secret"], "clie...");
@@ -491,8 +402,7 @@ async fn auth_config_patch_keeps_unnamed_fields() {
 #[tokio::test]
 async fn imported_tokens_keep_working() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
     let token = oauth.tokens_used().remove(0);
@@ -511,20 +421,18 @@ async fn imported_tokens_keep_working() {
 
 #[tokio::test]
 async fn revoked_account_loses_its_tokens() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let id = oauth.connect(&project).await;
-    let revoked = project
-        .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
-        .await
-        .expect(200);
+    let revoke = async |id: &str| {
+        let path = format!("/connected_accounts/{id}/revoke");
+        project.post(&path, &json!({})).await
+    };
+    let revoked = revoke(&id).await.expect(200);
     assert_eq!(
         revoked["connected_account"],
         json!({ "id": id, "status": "REVOKED" })
     );
-    let revoke = format!("/connected_accounts/{id}/revoke");
-    let again = project.post(&revoke, &json!({})).await.expect(409);
+    let again = revoke(&id).await.expect(409);
     assert_eq!(again["error"]["slug"], "ConnectedAccount_Revoked");
     let read = project.account(&id).await;
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
@@ -533,22 +441,11 @@ async fn revoked_account_loses_its_tokens() {
     let refused = project.post(&refresh, &body).await.expect(400);
     assert!(refused.text.contains("redirect_url"), "{refused:#?}");
     let call = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest", "connected_account_id": id });
-    project
-        .post(
-            &format!("/tools/execute/{}", guest::tool(&oauth.slug)),
-            &call,
-        )
-        .await
-        .expect(422);
+    let execute = format!("/tools/execute/{}", guest::tool(&oauth.slug));
+    project.post(&execute, &call).await.expect(422);
     let fresh = oauth.begin(&project, "https://app.example/done").await;
-    let path = format!(
-        "/connected_accounts/{}/revoke",
-        fresh["id"].as_str().unwrap()
-    );
-    assert_eq!(
-        project.post(&path, &json!({})).await.expect(400)["error"]["code"],
-        600
-    );
+    let refused = revoke(fresh["id"].as_str().unwrap()).await.expect(400);
+    assert_eq!(refused["error"]["code"], 600);
 }
 
 #[tokio::test]
@@ -562,10 +459,7 @@ async fn project_deletion_can_revoke_tokens() {
         oauth.execute(&project).await.data();
         let token = oauth.tokens_used().pop().unwrap();
         let id = project.project_id().await;
-        host.as_org()
-            .delete(&format!("/org/owner/project/{id}{query}"))
-            .await
-            .expect(200);
+        host.delete_project(&format!("{id}{query}")).await;
         project.get("/auth/session/info").await.expect(401);
         assert_eq!(oauth.issuer.knows(&token), works, "{query}");
     }
@@ -578,8 +472,8 @@ async fn account_key_and_alias_can_be_updated() {
     let config = given::auth_config(&project).await;
     let made = given::made_account(&project, &config, "amy", harness::marked!("k-old-")).await;
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
-    let key = |scheme: &str, key: &str| json!({ "connection": { "state": { "authScheme": scheme, "val": { "api_key": key } } } });
-    let mut both = key("API_KEY", harness::marked!("k-new-"));
+    let key = |scheme: &str, key: Value| json!({ "connection": { "state": { "authScheme": scheme, "val": { "api_key": key } } } });
+    let mut both = key("API_KEY", harness::marked!("k-new-").into());
     both["alias"] = "work".into();
     let changed = project.patch(&path, &both).await.expect(200);
     assert_eq!(
@@ -591,28 +485,16 @@ async fn account_key_and_alias_can_be_updated() {
         (&read["alias"], &read["state"]["val"]["api_key"]),
         (&"work".into(), &"k-ne...".into())
     );
-    project.patch(&path, &key("BASIC", "x")).await.expect(400);
-    project
-        .patch(&path, &json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": null } } } }))
-        .await
-        .expect(400);
+    for refused in [key("BASIC", "x".into()), key("API_KEY", Value::Null)] {
+        project.patch(&path, &refused).await.expect(400);
+    }
     let second = given::made_account(&project, &config, "amy", &harness::secret()).await;
     let second = format!("/connected_accounts/{}", second["id"].as_str().unwrap());
-    assert_eq!(
-        project
-            .patch(&second, &json!({ "alias": "work" }))
-            .await
-            .expect(400)["error"]["code"],
-        600
-    );
-    project
-        .patch(&path, &json!({ "alias": "" }))
-        .await
-        .expect(200);
-    project
-        .patch(&second, &json!({ "alias": "work" }))
-        .await
-        .expect(200);
+    let (work, none) = (json!({ "alias": "work" }), json!({ "alias": "" }));
+    let taken = project.patch(&second, &work).await.expect(400);
+    assert_eq!(taken["error"]["code"], 600);
+    project.patch(&path, &none).await.expect(200);
+    project.patch(&second, &work).await.expect(200);
     assert_eq!(project.get(&path).await.expect(200)["alias"], Value::Null);
 }
 
@@ -628,43 +510,22 @@ async fn unverified_credential_is_refused() {
     host.publish(harness::Guest::fetch().component(), &manifest)
         .await;
     let issuer = Host::application().issuer(&tag);
-    let config = json!({
-        "toolkit": { "slug": slug },
-        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
-    });
-    let config = project.post("/auth_configs", &config).await.expect(201);
-    let config = config["auth_config"]["id"].as_str().unwrap();
-    let mut request = given::account(config, "amy", harness::marked!("no-such-"));
+    let config = project.auth_config(&slug, "API_KEY", json!({})).await;
+    let mut request = given::account(&config, "amy", harness::marked!("no-such-"));
     request["validate_credentials"] = true.into();
-    let refused = project
-        .post("/connected_accounts", &request)
-        .await
-        .expect(400);
-    assert_eq!(
-        refused["error"]["slug"],
-        "ConnectedAccount_CredentialRejected"
-    );
-    assert_eq!(
-        project.get("/connected_accounts").await.expect(200)["total_items"],
-        0
-    );
+    let path = "/connected_accounts";
+    let refused = project.post(path, &request).await.expect(400);
+    let slug = &refused["error"]["slug"];
+    assert_eq!(slug, "ConnectedAccount_CredentialRejected");
+    let listed = project.get(path).await.expect(200);
+    assert_eq!(listed["total_items"], 0);
     request["validate_credentials"] = false.into();
-    let made = project
-        .post("/connected_accounts", &request)
-        .await
-        .expect(201);
-    let path = format!(
-        "/connected_accounts/{}/refresh",
-        made["id"].as_str().unwrap()
-    );
-    assert_eq!(
-        project.post(&path, &json!({})).await.expect(200)["status"],
-        "ACTIVE"
-    );
-    let checked = project
-        .post(&path, &json!({ "validate_credentials": true }))
-        .await
-        .expect(200);
+    let made = project.post(path, &request).await.expect(201);
+    let refresh = format!("{path}/{}/refresh", made["id"].as_str().unwrap());
+    let unchecked = project.post(&refresh, &json!({})).await.expect(200);
+    assert_eq!(unchecked["status"], "ACTIVE");
+    let validate = json!({ "validate_credentials": true });
+    let checked = project.post(&refresh, &validate).await.expect(200);
     assert_eq!(
         (&checked["status"], &checked["redirect_url"]),
         (&"FAILED".into(), &Value::Null)

@@ -39,8 +39,7 @@ async fn each_request_and_execution_has_a_line() {
     let host = logging().await;
     let tool = given::echo(&host).await;
     let project = host.as_project();
-    let own = project.get("/auth/session/info").await.expect(200);
-    let own = own["project"]["nano_id"].as_str().unwrap();
+    let own = project.project_id().await;
     let ran = project.execute(&tool, json!({ "word": "unlogged" })).await;
     let id = ran.header("x-request-id");
     wait_until("the request is logged", || async {
@@ -101,20 +100,17 @@ async fn start_stop_and_changes_have_lines() {
     assert_eq!(started.len(), 1);
     assert!(host.url.ends_with(started[0]["address"].as_str().unwrap()));
     let tool = given::echo(&host).await;
-    let slug = tool.split_once('_').unwrap().0.to_lowercase();
+    let slug = given::toolkit_of(&tool);
     let project = host.new_project().await;
-    let own = project.get("/auth/session/info").await.expect(200);
-    let own = own["project"]["nano_id"].as_str().unwrap();
+    let own = project.project_id().await;
+    let own = own.as_str();
     let keys = format!("/org/owner/project/{own}/api_keys");
     let body = json!({ "name": "second" });
     let key = host.as_org().post(&keys, &body).await.expect(201);
     let key = key["id"].as_str().unwrap();
     let revoked = host.as_org().delete(&format!("{keys}/{key}")).await;
     revoked.expect(200);
-    project
-        .patch("/org/project/config", &json!({ "display_name": "Acme" }))
-        .await
-        .expect(200);
+    given::configure(&project, json!({ "display_name": "Acme" })).await;
     host.new_member("viewer").await;
     for (message, member, value) in [
         (

@@ -114,18 +114,13 @@ fn release_answers_first_call_without_rust() {
     run(Path::new("tar"), &["-cf", "archive.tar", "toolhost"]);
     fs::create_dir(folder.path().join("unpacked")).unwrap();
     run(Path::new("tar"), &["-xf", "archive.tar", "-C", "unpacked"]);
-    let mut command = Command::new(packaging("try-first-call"));
     // This build is slower than a release, and other tests run concurrently.
-    command
-        .arg("unpacked/toolhost")
-        .current_dir(folder.path())
-        .env("LIMIT", "600");
+    let mut command = Command::new(packaging("try-first-call"));
+    command.arg("unpacked/toolhost").env("LIMIT", "600");
+    command.current_dir(folder.path());
     let said = Finished::run(command).succeeded();
-    for line in [
-        "manual ",
-        "share/doc/toolhost/README.md",
-        "first call after",
-    ] {
+    let manual = "share/doc/toolhost/README.md";
+    for line in ["manual ", manual, "first call after"] {
         assert!(said.contains(line), "{line}: {said}");
     }
     eprintln!("{}", said.lines().last().unwrap());
@@ -153,11 +148,8 @@ impl Installed {
     fn add(&self, toolkit: &str) {
         let file = format!("{toolkit}.wasm");
         let folder = self.prefix.path().join("share/toolhost/toolkits");
-        fs::copy(
-            Path::new(BUILT_TOOLKITS_FOLDER).join(&file),
-            folder.join(&file),
-        )
-        .unwrap();
+        let built = Path::new(BUILT_TOOLKITS_FOLDER).join(&file);
+        fs::copy(built, folder.join(file)).unwrap();
     }
 
     /// Returns settings for this server instead of the one that was built.
@@ -261,11 +253,8 @@ impl Release {
         let share = release.file(&format!("{content}/share/doc/toolhost"));
         fs::create_dir_all(&share).unwrap();
         fs::write(share.join("LICENSE"), "a license").unwrap();
-        run(
-            release.folder.path(),
-            "tar",
-            &["-czf", ARCHIVE_NAME, &content],
-        );
+        let archive = ["-czf", ARCHIVE_NAME, &content];
+        run(release.folder.path(), "tar", &archive);
         release.list();
         for key in ["publisher.key", "other.key"] {
             release.toolkit(&["sign", "--generate", "--no-password", "--key", key]);
@@ -281,11 +270,8 @@ impl Release {
     /// Writes the list of checksums.
     fn list(&self) {
         let digest = hex::encode(Sha256::digest(fs::read(self.file(ARCHIVE_NAME)).unwrap()));
-        fs::write(
-            self.file("SHA256SUMS"),
-            format!("{digest}  {ARCHIVE_NAME}\n"),
-        )
-        .unwrap();
+        let list = format!("{digest}  {ARCHIVE_NAME}\n");
+        fs::write(self.file("SHA256SUMS"), list).unwrap();
     }
 
     fn sign(&self, key: &str) {
@@ -306,7 +292,7 @@ impl Release {
         let key = fs::read_to_string(self.file("publisher.pub")).unwrap();
         let mut command = Command::new("sh");
         command
-            .arg(Path::new(PACKAGING_FOLDER).join("install.sh"))
+            .arg(packaging("install.sh"))
             .args(["--version", RELEASE_VERSION, "--target", RELEASE_TARGET])
             .args(["--key", key.lines().last().unwrap()])
             .arg("--from")
@@ -326,11 +312,8 @@ fn installer_copies_a_signed_release() {
         let installed = release.file("installed/bin").join(program);
         assert_eq!(run(release.folder.path(), installed, &[]), "fake\n");
     }
-    assert!(
-        release
-            .file("installed/share/doc/toolhost/LICENSE")
-            .is_file()
-    );
+    let license = release.file("installed/share/doc/toolhost/LICENSE");
+    assert!(license.is_file());
     // A second run replaces the first.
     release.install().succeeded();
 }
@@ -374,17 +357,13 @@ fn installer_refuses_tampered_releases() {
 #[test]
 fn service_unit_is_valid_and_confined() {
     let folder = tempfile::tempdir().unwrap();
-    let unit = fs::read_to_string(Path::new(PACKAGING_FOLDER).join("toolhost.service")).unwrap();
+    let unit = fs::read_to_string(packaging("toolhost.service")).unwrap();
     let program = beside("toolhost").display().to_string();
     let unit = unit.replace("/usr/bin/toolhost", &program);
     fs::write(folder.path().join("toolhost.service"), unit).unwrap();
     let analyze = |arguments: &[&str]| run(folder.path(), "systemd-analyze", arguments);
     analyze(&["verify", "--man=no", "./toolhost.service"]);
     // The exposure is 1.4 of 10 by the measure of systemd; an unconfined service has 9.6.
-    analyze(&[
-        "security",
-        "--offline=true",
-        "--threshold=20",
-        "./toolhost.service",
-    ]);
+    let security = ["security", "--offline=true", "--threshold=20"];
+    analyze(&[&security[..], &["./toolhost.service"]].concat());
 }

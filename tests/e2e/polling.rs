@@ -36,8 +36,7 @@ impl Given {
     /// Connects an account of a [`toolkit`] in a project.
     pub(crate) async fn of(project: Client, toolkit: &str) -> Self {
         let trigger = given::trigger(toolkit, TRIGGER_NAME);
-        let key = json!({ "api_key": harness::secret() });
-        let account = project.connect(toolkit, "API_KEY", "amy", key).await;
+        let account = project.connect_with_key(toolkit, "amy").await;
         Self {
             project,
             trigger: trigger["slug"].as_str().unwrap().to_owned(),
@@ -166,20 +165,13 @@ async fn first_poll_reports_nothing() {
     let tag = unique(8);
     let id = given.instance(&format!("/echo/{tag}")).await;
     given.wait_for_first_poll(&id).await;
-    assert_eq!(Host::application().seen(&tag).len(), 1);
+    let seen = Host::application().seen(&tag);
+    assert_eq!(seen.len(), 1);
+    // The request has the credential of the account.
+    assert!(seen[0].header("authorization").starts_with("Bearer "));
     let again = given.poll(&id).await.expect(200);
     assert_eq!(again["events"], 0, "the first poll has seen it");
     assert_eq!(Host::application().seen(&tag).len(), 2);
-}
-
-#[tokio::test]
-async fn credential_of_account_is_sent() {
-    let given = Given::new(Host::shared().await, Guest::poll()).await;
-    let tag = unique(8);
-    let id = given.instance(&format!("/echo/{tag}")).await;
-    given.wait_for_first_poll(&id).await;
-    let seen = Host::application().seen(&tag);
-    assert!(seen[0].header("authorization").starts_with("Bearer "));
 }
 
 #[tokio::test]
@@ -230,12 +222,8 @@ async fn instance_that_only_fails_is_disabled() {
     let read = given.read(&id).await;
     assert!(read["disabled_at"].is_string(), "{read:#}");
     assert_eq!(read["next_poll_at"], Value::Null);
-    assert!(
-        read["last_error"]
-            .as_str()
-            .unwrap()
-            .contains("upstream_error")
-    );
+    let error = read["last_error"].as_str().unwrap();
+    assert!(error.contains("upstream_error"), "{error}");
     assert!(Host::application().seen(&tag).len() >= 3);
     given.set(&id, "enable").await.expect(200);
 }
@@ -311,11 +299,8 @@ async fn resumed_instance_continues_from_its_cursor() {
     given
         .wait_until(&id, "the instance was polled", polled)
         .await;
-    assert_eq!(
-        given.poll(&id).await.expect(200)["events"],
-        0,
-        "it was reported by then"
-    );
+    let polled = given.poll(&id).await.expect(200);
+    assert_eq!(polled["events"], 0, "it was reported by then");
 }
 
 #[tokio::test]
@@ -384,17 +369,12 @@ impl Numbers {
         let subscription = json!({
             "webhook_url": format!("{INBOX_ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
         });
-        project
-            .post("/webhook_subscriptions", &subscription)
-            .await
-            .expect(201);
-        let key = json!({ "api_key": harness::secret() });
-        let account = project.connect("abi", "API_KEY", "amy", key).await;
+        let subscribed = project.post("/webhook_subscriptions", &subscription).await;
+        subscribed.expect(201);
+        let account = project.connect_with_key("abi", "amy").await;
         let body = json!({ "connected_account_id": account, "trigger_config": { "up_to": up_to } });
-        let made = project
-            .post("/trigger_instances/ABI_NEW_NUMBER/upsert", &body)
-            .await
-            .expect(201);
+        let upsert = "/trigger_instances/ABI_NEW_NUMBER/upsert";
+        let made = project.post(upsert, &body).await.expect(201);
         Self {
             instance: made["trigger_id"].as_str().unwrap().to_owned(),
             project,
@@ -407,15 +387,23 @@ impl Numbers {
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
 
+    /// Polls the instance after its first poll, which the server makes by itself.
+    async fn poll(&self) -> Answer {
+        wait_until("the first poll was made", async || {
+            self.read().await["last_poll_at"].is_string()
+        })
+        .await;
+        let path = format!("/trigger_instances/manage/{}/poll", self.instance);
+        self.project.post(&path, &json!({})).await.expect(200)
+    }
+
     /// Returns the ids of the received messages, by number.
     fn received(&self, inbox: &Inbox) -> BTreeMap<u64, BTreeSet<String>> {
         let mut received = BTreeMap::<_, BTreeSet<_>>::new();
         for message in inbox.received_at(&self.path) {
             let number = message.json()["data"]["number"].as_u64().unwrap();
-            received
-                .entry(number)
-                .or_default()
-                .insert(message.id().to_owned());
+            let ids = received.entry(number).or_default();
+            ids.insert(message.id().to_owned());
         }
         received
     }
@@ -427,12 +415,7 @@ async fn newest_events_are_shown_with_their_deliveries() {
     let host = inbox.setup().start().await;
     let numbers = Numbers::new(&host, 12).await;
     assert_eq!(numbers.read().await["recent_events"], json!([]));
-    wait_until("the first poll was made", async || {
-        numbers.read().await["last_poll_at"].is_string()
-    })
-    .await;
-    let path = format!("/trigger_instances/manage/{}/poll", numbers.instance);
-    numbers.project.post(&path, &json!({})).await.expect(200);
+    numbers.poll().await;
     wait_until("every number is acknowledged", async || {
         let read = numbers.read().await;
         let shown = read["recent_events"].as_array().unwrap();
@@ -456,12 +439,7 @@ async fn polls_without_interval_are_limited() {
     let inbox = Inbox::start();
     let host = inbox.setup().start().await;
     let numbers = Numbers::new(&host, 100).await;
-    wait_until("the first poll was made", async || {
-        numbers.read().await["last_poll_at"].is_string()
-    })
-    .await;
-    let path = format!("/trigger_instances/manage/{}/poll", numbers.instance);
-    let polled = numbers.project.post(&path, &json!({})).await.expect(200);
+    let polled = numbers.poll().await;
     assert_eq!(
         polled.json,
         json!({ "events": 1, "more": true, "error": null })

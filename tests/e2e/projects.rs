@@ -1,45 +1,37 @@
 //! Projects of the organization.
 
-use harness::{Host, unique};
+use harness::{Answer, Client, Host, host::Setup, unique};
 use serde_json::{Value, json};
 
 const NEW_PROJECT_PATH: &str = "/org/owner/project/new";
 
+async fn create(host: &Host, body: Value) -> Answer {
+    host.as_org().post(NEW_PROJECT_PATH, &body).await
+}
+
+/// Returns the path of a project.
+async fn path_of(project: &Client) -> String {
+    format!("/org/owner/project/{}", project.project_id().await)
+}
+
 #[tokio::test]
 async fn new_project_gets_a_key_on_request() {
     let host = Host::shared().await;
-    let with = host
-        .as_org()
-        .post(
-            NEW_PROJECT_PATH,
-            &json!({ "name": unique(8), "should_create_api_key": true }),
-        )
-        .await
-        .expect(200);
+    let body = json!({ "name": unique(8), "should_create_api_key": true });
+    let with = create(host, body).await.expect(200);
     let key = with["api_key"].as_str().unwrap();
     assert!(key.starts_with("ak_"), "{key}");
     assert_eq!(host.with_key(key).project_id().await, with["id"]);
-    let without = host
-        .as_org()
-        .post(NEW_PROJECT_PATH, &json!({ "name": unique(8) }))
-        .await
-        .expect(200);
+    let without = create(host, json!({ "name": unique(8) })).await.expect(200);
     assert_eq!(without["api_key"], Value::Null);
 }
 
 #[tokio::test]
 async fn a_name_is_checked_and_taken_once() {
     let host = Host::shared().await;
-    let name = unique(8);
-    host.as_org()
-        .post(NEW_PROJECT_PATH, &json!({ "name": name }))
-        .await
-        .expect(200);
-    let taken = host
-        .as_org()
-        .post(NEW_PROJECT_PATH, &json!({ "name": name }))
-        .await
-        .expect(400);
+    let body = json!({ "name": unique(8) });
+    create(host, body.clone()).await.expect(200);
+    let taken = create(host, body).await.expect(400);
     assert_eq!(taken["error"]["slug"], "Project_NameTaken");
     for bad in [
         "ab",
@@ -50,61 +42,47 @@ async fn a_name_is_checked_and_taken_once() {
         "a/b",
         "tab\t___",
     ] {
-        let answer = host
-            .as_org()
-            .post(NEW_PROJECT_PATH, &json!({ "name": bad }))
-            .await
-            .expect(400);
-        answer.assert_envelope();
+        let answer = create(host, json!({ "name": bad })).await.expect(400);
         assert!(!answer.problems().is_empty(), "{bad:?}: {answer:?}");
     }
 }
 
 #[tokio::test]
 async fn unknown_member_and_wrong_type_are_refused() {
-    let org = Host::shared().await.as_org();
-    let unknown = json!({ "name": unique(8), "colour": "red" });
-    org.post(NEW_PROJECT_PATH, &unknown).await.expect(400);
-    org.post(NEW_PROJECT_PATH, &json!({ "name": 7 }))
-        .await
-        .expect(400);
-    org.post(NEW_PROJECT_PATH, &json!({})).await.expect(400);
-    org.post(NEW_PROJECT_PATH, &json!([])).await.expect(400);
+    let host = Host::shared().await;
+    for bad in [
+        json!({ "name": unique(8), "colour": "red" }),
+        json!({ "name": 7 }),
+        json!({}),
+        json!([]),
+    ] {
+        create(host, bad).await.expect(400);
+    }
 }
 
 #[tokio::test]
 async fn project_list_is_newest_first() {
-    let host = harness::host::Setup::new().start().await;
+    let host = Setup::new().start().await;
     let mut names = Vec::new();
     for _ in 0..5 {
         let name = unique(8);
-        host.as_org()
-            .post(NEW_PROJECT_PATH, &json!({ "name": name }))
-            .await
-            .expect(200);
+        create(&host, json!({ "name": name })).await.expect(200);
         names.insert(0, Value::from(name));
     }
     let mut listed = Vec::new();
     let mut path = "/org/owner/project/list?limit=2".to_owned();
     let pages = loop {
         let page = host.as_org().get(&path).await.expect(200);
-        listed.extend(
-            page["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|project| project["name"].clone()),
-        );
+        let projects = page["data"].as_array().unwrap().iter();
+        listed.extend(projects.map(|project| project["name"].clone()));
         assert_eq!(
             (&page["total_items"], &page["total_pages"]),
             (&6.into(), &3.into())
         );
         match page["next_cursor"].as_str() {
             Some(cursor) => {
-                path = format!(
-                    "/org/owner/project/list?cursor={}",
-                    harness::fake_app::percent(cursor)
-                )
+                let cursor = harness::fake_app::percent(cursor);
+                path = format!("/org/owner/project/list?cursor={cursor}");
             }
             None => break page["current_page"].clone(),
         }
@@ -117,33 +95,18 @@ async fn project_list_is_newest_first() {
 async fn detail_shows_the_keys_of_the_project() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let detail = host
-        .as_org()
-        .get(&format!(
-            "/org/owner/project/{}",
-            project.project_id().await
-        ))
-        .await
-        .expect(200);
+    let detail = host.as_org().get(&path_of(&project).await).await;
+    let detail = detail.expect(200);
     assert_eq!(detail["api_keys"][0]["key"], project.key());
     assert!(detail["created_at"].as_str().unwrap().ends_with('Z'));
 }
 
 #[tokio::test]
 async fn keys_in_detail_can_be_masked_by_setting() {
-    let host = harness::host::Setup::new()
-        .with("keys.reveal", "false")
-        .start()
-        .await;
+    let host = Setup::new().with("keys.reveal", "false").start().await;
     let project = host.new_project().await;
-    let detail = host
-        .as_org()
-        .get(&format!(
-            "/org/owner/project/{}",
-            project.project_id().await
-        ))
-        .await
-        .expect(200);
+    let detail = host.as_org().get(&path_of(&project).await).await;
+    let detail = detail.expect(200);
     assert!(!detail.text.contains(project.key()), "{}", detail.text);
 }
 
@@ -151,61 +114,41 @@ async fn keys_in_detail_can_be_masked_by_setting() {
 async fn a_new_key_ends_every_older_one() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let path = format!(
-        "/org/owner/project/{}/regenerate_api_key",
-        project.project_id().await
-    );
+    let path = format!("{}/regenerate_api_key", path_of(&project).await);
     let made = host.as_org().post(&path, &json!({})).await.expect(200);
     let key = made["key"]
         .as_str()
         .or(made["api_key"]["key"].as_str())
         .expect("the answer has the key");
     project.get("/auth/session/info").await.expect(401);
-    host.with_key(key)
-        .get("/auth/session/info")
-        .await
-        .expect(200);
+    host.with_key(key).project_id().await;
 }
 
 #[tokio::test]
 async fn deleted_project_frees_its_name() {
     let host = Host::shared().await;
-    let name = unique(8);
-    let made = host
-        .as_org()
-        .post(NEW_PROJECT_PATH, &json!({ "name": name }))
-        .await
-        .expect(200);
+    let body = json!({ "name": unique(8) });
+    let made = create(host, body.clone()).await.expect(200);
     let path = format!("/org/owner/project/{}", made["id"].as_str().unwrap());
     host.as_org().delete(&path).await.expect(200);
-    host.as_org().get(&path).await.expect(404).assert_envelope();
+    host.as_org().get(&path).await.expect(404);
     host.as_org().delete(&path).await.expect(404);
-    host.as_org()
-        .post(NEW_PROJECT_PATH, &json!({ "name": name }))
-        .await
-        .expect(200);
+    create(host, body).await.expect(200);
 }
 
 #[tokio::test]
 async fn project_key_cannot_change_the_organization() {
     let project = Host::shared().await.new_project().await;
-    project
-        .post(NEW_PROJECT_PATH, &json!({ "name": unique(8) }))
-        .await
-        .expect(401);
+    let body = json!({ "name": unique(8) });
+    project.post(NEW_PROJECT_PATH, &body).await.expect(401);
     project.get("/org/owner/project/list").await.expect(401);
-    project
-        .delete(&format!(
-            "/org/owner/project/{}",
-            project.project_id().await
-        ))
-        .await
-        .expect(401);
+    let refused = project.delete(&path_of(&project).await).await;
+    refused.expect(401);
 }
 
 #[tokio::test]
 async fn commands_manage_projects() {
-    let host = harness::host::Setup::new().start().await;
+    let host = Setup::new().start().await;
     let command = |arguments: &[&str]| host.setup().command(arguments);
     let key = command(&["projects", "add", "staging"]).succeeded();
     let staging = host.with_key(key.trim());

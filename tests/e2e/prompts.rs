@@ -4,6 +4,7 @@ use harness::{
     Answer, Client, FakeApp, Guest, Host, client::Body, fake_app::ReceivedRequest, guest,
     host::Setup,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
@@ -38,14 +39,14 @@ fn asked(application: &FakeApp, tag: &str) -> Vec<(ReceivedRequest, Value)> {
 
 async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
     let body = Body::Json(json!({ "text": text, "user_id": "default" }));
-    project
-        .send(
-            reqwest::Method::POST,
-            &format!("/tools/execute/{tool}"),
-            body,
-            headers,
-        )
-        .await
+    let path = format!("/tools/execute/{tool}");
+    project.send(Method::POST, &path, body, headers).await
+}
+
+/// Asserts that nothing was executed in a project.
+async fn assert_no_log(project: &Client) {
+    let logs = project.post("/logs/tool_execution", &json!({})).await;
+    assert_eq!(logs.expect(200)["logs"], json!([]));
 }
 
 #[tokio::test]
@@ -54,14 +55,9 @@ async fn prompt_becomes_valid_arguments() {
     let team = harness::secret();
     let gateway =
         json!({ "X-Team": team, "x-other": 7, "authorization": "Bearer mine" }).to_string();
-    let answer = say(
-        &project,
-        &tool,
-        "three of them, please",
-        &[("x-llm-gateway-headers", &gateway)],
-    )
-    .await;
-    let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
+    let headers = [("x-llm-gateway-headers", &*gateway)];
+    let answer = say(&project, &tool, "three of them, please", &headers).await;
+    let id = answer["log_id"].clone();
     assert_eq!(answer.data(), json!({ "count": 3 }));
     let asked = asked(Host::application(), &tag);
     let [(seen, body)] = &asked[..] else {
@@ -87,34 +83,22 @@ async fn prompt_becomes_valid_arguments() {
         (&tool.clone().into(), &json!(["count"]))
     );
     assert!(body["max_tokens"].as_u64() > Some(0), "{body}");
-    let log = project
-        .get(&format!("/logs/tool_execution/{id}"))
-        .await
-        .expect(200);
+    let log = project.log(&id).await;
     let took = json!({ "model": "small-one", "prompt_tokens": 11, "completion_tokens": 7 });
     assert_eq!(log["metrics"]["language_model"], took);
     assert_eq!(log["data"]["arguments"], json!({ "count": 3 }));
-    project
-        .send(
-            reqwest::Method::POST,
-            &format!("/tools/execute/{tool}"),
-            Body::Json(json!({ "text": "x" })),
-            &[("x-llm-gateway-headers", "{")],
-        )
-        .await
-        .expect(400);
+    let malformed = [("x-llm-gateway-headers", "{")];
+    let refused = say(&project, &tool, "x", &malformed).await;
+    refused.expect(400);
 }
 
 #[tokio::test]
 async fn refused_call_does_not_reach_the_model() {
     let (host, project, tag, _) = with_model(Setup::new(), &["{}"]).await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(Guest::echo().component(), &manifest).await;
-    let tool = guest::tool(manifest["slug"].as_str().unwrap());
-    assert_eq!(
-        say(&project, &tool, "go", &[]).await.expect(404)["error"]["code"],
-        1810
-    );
+    let slug = given::slug();
+    given::publish_with_key(&host, &Guest::echo(), &slug).await;
+    let refused = say(&project, &guest::tool(&slug), "go", &[]).await;
+    assert_eq!(refused.expect(404)["error"]["code"], 1810);
     assert!(asked(Host::application(), &tag).is_empty());
 }
 
@@ -123,55 +107,30 @@ async fn model_output_may_be_corrected_once() {
     let (_host, project, tag, tool) =
         with_model(Setup::new(), &["three!", r#"{"count": 3}"#]).await;
     let answer = say(&project, &tool, "three of them", &[]).await;
-    let id = answer["log_id"].as_str().unwrap_or_default().to_owned();
+    let id = answer["log_id"].clone();
     assert_eq!(answer.data(), json!({ "count": 3 }));
     let asked = asked(Host::application(), &tag);
     let again = asked[1].1["messages"].as_array().unwrap();
     assert_eq!((asked.len(), &again[2]["content"]), (2, &"three!".into()));
-    assert!(
-        again[3]["content"]
-            .as_str()
-            .unwrap()
-            .contains("is not JSON"),
-        "{again:?}"
-    );
-    let log = project
-        .get(&format!("/logs/tool_execution/{id}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        log["metrics"]["language_model"]["prompt_tokens"], 22,
-        "both rounds are counted"
-    );
+    let problem = again[3]["content"].as_str().unwrap();
+    assert!(problem.contains("is not JSON"), "{problem}");
+    let metrics = &project.log(&id).await["metrics"]["language_model"];
+    assert_eq!(metrics["prompt_tokens"], 22, "both rounds are counted");
 }
 
 #[tokio::test]
 async fn uncorrected_model_output_is_quoted_and_refused() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 0}"#]).await;
     let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
-    refused.assert_envelope();
     assert_eq!(refused["error"]["slug"], "ActionExecute_TextNotUnderstood");
-    assert!(
-        refused["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains(r#"{"count": 0}"#),
-        "{refused:#?}"
-    );
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains(r#"{"count": 0}"#), "{message}");
     assert!(refused.problems()[0].starts_with("count: "), "{refused:#?}");
     assert_eq!(asked(Host::application(), &tag).len(), 2);
-    let logs = project
-        .post("/logs/tool_execution", &json!({}))
-        .await
-        .expect(200);
-    assert_eq!(logs["logs"], json!([]));
-    let unused = say(&project, "NO_SUCH_TOOL", "x", &[]).await.expect(404);
-    unused.assert_envelope();
-    assert_eq!(
-        asked(Host::application(), &tag).len(),
-        2,
-        "nothing is asked for a tool that is not there"
-    );
+    assert_no_log(&project).await;
+    let missing = say(&project, "NO_SUCH_TOOL", "x", &[]).await;
+    missing.expect(404);
+    assert_eq!(asked(Host::application(), &tag).len(), 2);
 }
 
 #[tokio::test]
@@ -179,39 +138,25 @@ async fn arguments_alone_are_made_without_running_anything() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 5}"#]).await;
     let path = format!("/tools/execute/{tool}/input");
     let body = json!({ "text": "five", "custom_description": "Counts sheep.", "system_prompt": "Be terse." });
-    assert_eq!(
-        project.post(&path, &body).await.expect(200).json,
-        json!({ "arguments": { "count": 5 } })
-    );
+    let made = project.post(&path, &body).await.expect(200);
+    assert_eq!(made.json, json!({ "arguments": { "count": 5 } }));
     let (_, question) = &asked(Host::application(), &tag)[0];
     let system = question["messages"][0]["content"].as_str().unwrap();
     assert!(
         system.starts_with("Be terse.") && system.contains("Counts sheep."),
         "{system}"
     );
-    let logs = project
-        .post("/logs/tool_execution", &json!({}))
-        .await
-        .expect(200);
-    assert_eq!(logs["logs"], json!([]));
+    assert_no_log(&project).await;
     for wrong in [
         json!({}),
         json!({ "text": " " }),
         json!({ "text": "x".repeat(16_385) }),
     ] {
-        project
-            .post(&path, &wrong)
-            .await
-            .expect(400)
-            .assert_envelope();
+        project.post(&path, &wrong).await.expect(400);
     }
-    project
-        .post(
-            "/tools/execute/NO_SUCH_TOOL/input",
-            &json!({ "text": "five" }),
-        )
-        .await
-        .expect(404);
+    let path = "/tools/execute/NO_SUCH_TOOL/input";
+    let missing = project.post(path, &json!({ "text": "five" })).await;
+    missing.expect(404);
 }
 
 #[tokio::test]
@@ -231,19 +176,14 @@ async fn model_failure_is_reported_without_its_key() {
             .with("llm.key", MODEL_KEY);
         let host = setup.with("llm.timeout_s", timeout).start().await;
         let tool = given::echo(&host).await;
-        let answer = say(&host.as_project().with_newer_prefix(), &tool, "hello", &[])
-            .await
-            .expect(502);
-        answer.assert_envelope();
+        let project = host.as_project().with_newer_prefix();
+        let answer = say(&project, &tool, "hello", &[]).await.expect(502);
         assert!(answer.text.contains(why), "{behaviour}: {answer:#?}");
         assert!(
             !answer.text.contains(MODEL_KEY) && !host.output().contains(MODEL_KEY),
             "{behaviour}"
         );
-        assert!(
-            !answer.text.contains("127.0.0.1"),
-            "where the model is stays with the operator: {answer:#?}"
-        );
+        assert!(!answer.text.contains("127.0.0.1"), "{answer:#?}");
     }
 }
 
@@ -251,15 +191,10 @@ async fn model_failure_is_reported_without_its_key() {
 async fn missing_model_setting_is_named() {
     let project = Host::shared().await.new_project().await.with_newer_prefix();
     let tool = given::shared_echo().await;
-    let input = project
-        .post(
-            &format!("/tools/execute/{tool}/input"),
-            &json!({ "text": "do it" }),
-        )
-        .await;
+    let path = format!("/tools/execute/{tool}/input");
+    let input = project.post(&path, &json!({ "text": "do it" })).await;
     for answer in [say(&project, tool, "do it", &[]).await, input] {
         let answer = answer.expect(501);
-        answer.assert_envelope();
         for (field, named) in [
             ("message", "`text` is a prompt"),
             ("suggested_fix", "in `arguments`"),

@@ -1,13 +1,9 @@
 //! The whole life cycle of accounts at a certified third-party identity provider.
 
-use harness::{
-    Client, Guest, Host, IdentityProvider, client::RawResponse, guest, host::Setup,
-    provider::ISSUER_URL,
-};
-use reqwest::Method;
+use harness::{Client, Guest, Host, IdentityProvider, guest, host::Setup, provider::ISSUER_URL};
 use serde_json::json;
 
-use crate::given;
+use crate::given::{self, open};
 
 /// Starts a server that reaches the provider. Returns it with a project that shows tokens unmasked,
 /// a toolkit of the provider and an auth config.
@@ -43,10 +39,6 @@ async fn begin(project: &Client, config: &str) -> (String, String) {
     (text("id"), text("redirect_url"))
 }
 
-async fn open(project: &Client, url: &str) -> RawResponse {
-    project.exchange(Method::GET, url, &[], Vec::new()).await
-}
-
 /// Connects an account of a user and returns its id.
 async fn connect(
     provider: &IdentityProvider,
@@ -77,96 +69,61 @@ async fn account_completes_life_cycle_at_real_provider() {
     let (_host, project, slug, config) = connecting(&provider).await;
     let id = connect(&provider, &project, &config, "amy").await;
     let connected = project.account(&id).await;
-    assert_eq!(
-        (
-            &connected["status"],
-            &connected["state"]["val"]["displayName"]
-        ),
-        (&"ACTIVE".into(), &"amy".into())
-    );
-    let call = || async {
-        project
-            .execute(
-                &guest::tool(&slug),
-                json!({ "url": format!("{ISSUER_URL}/me") }),
-            )
-            .await
-            .data()["sub"]
-            .clone()
+    assert_eq!(connected["status"], "ACTIVE");
+    assert_eq!(connected["state"]["val"]["displayName"], "amy");
+    let call = async || {
+        let arguments = json!({ "url": format!("{ISSUER_URL}/me") });
+        let called = project.execute(&guest::tool(&slug), arguments).await;
+        called.data()["sub"].clone()
     };
     assert_eq!(call().await, "amy");
 
-    let (client, access) = (
-        value(&project, &id, "client_id").await,
-        value(&project, &id, "access_token").await,
-    );
+    let client = value(&project, &id, "client_id").await;
+    let access = value(&project, &id, "access_token").await;
     let refresh = value(&project, &id, "refresh_token").await;
     provider.end(&access).await;
     assert_eq!(call().await, "amy", "the call goes on with a new token");
-    let (second, rotated) = (
-        value(&project, &id, "access_token").await,
-        value(&project, &id, "refresh_token").await,
-    );
+    let second = value(&project, &id, "access_token").await;
+    let rotated = value(&project, &id, "refresh_token").await;
     assert!(second != access && rotated != refresh && !rotated.is_empty());
     assert_eq!(provider.owner(&second).await.as_deref(), Some("amy"));
-    let revoked = project
-        .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
-        .await
-        .expect(200);
+    let path = format!("/connected_accounts/{id}/revoke");
+    let revoked = project.post(&path, &json!({})).await.expect(200);
     assert_eq!(revoked["connected_account"]["status"], "REVOKED");
     assert_eq!(provider.owner(&second).await, None, "the provider was told");
-    assert_eq!(
-        project.account(&id).await["state"]["val"],
-        json!({ "status": "REVOKED" })
-    );
+    let values = &project.account(&id).await["state"]["val"];
+    assert_eq!(*values, json!({ "status": "REVOKED" }));
 
     let other = connect(&provider, &project, &config, "amy").await;
-    assert_eq!(
-        value(&project, &other, "client_id").await,
-        client,
-        "a client is registered once"
-    );
+    let same = value(&project, &other, "client_id").await;
+    assert_eq!(same, client, "a client is registered once");
     let access = value(&project, &other, "access_token").await;
     assert_eq!(call().await, "amy");
-    project
-        .delete(&format!(
-            "/connected_accounts/{other}?revoke_on_delete=true"
-        ))
-        .await
-        .expect(200);
+    let path = format!("/connected_accounts/{other}?revoke_on_delete=true");
+    project.delete(&path).await.expect(200);
     assert_eq!(provider.owner(&access).await, None, "the provider was told");
-    project
-        .get(&format!("/connected_accounts/{other}"))
-        .await
-        .expect(404);
+    assert_eq!(given::status(&project, &other).await, "");
 }
 
 #[tokio::test]
 async fn altered_provider_callback_is_rejected() {
     let provider = IdentityProvider::start().await;
     let (_host, project, _, config) = connecting(&provider).await;
-    for (change, error) in [
-        (
-            (
-                "&iss=https%3A%2F%2Flogin.example.com",
-                "&iss=https%3A%2F%2Flogin.example.com.evil.example",
-            ),
-            "issuer_mismatch",
-        ),
-        (
-            ("&iss=https%3A%2F%2Flogin.example.com", ""),
-            "issuer_mismatch",
-        ),
-        (("code=", "code=x"), "token_exchange_failed"),
+    let issuer = "&iss=https%3A%2F%2Flogin.example.com";
+    let other = format!("{issuer}.evil.example");
+    for (part, altered, error) in [
+        (issuer, &*other, "issuer_mismatch"),
+        (issuer, "", "issuer_mismatch"),
+        ("code=", "code=x", "token_exchange_failed"),
     ] {
         let (id, url) = begin(&project, &config).await;
         let back = provider.sign_in_and_consent(&url, "amy").await;
-        assert!(back.contains(change.0), "{back}");
-        let landed = open(&project, &back.replace(change.0, change.1)).await;
+        assert!(back.contains(part), "{back}");
+        let landed = open(&project, &back.replace(part, altered)).await;
         let to = landed.header("location");
         assert!(
             to.contains("status=failed") && to.ends_with(&format!("&error={error}")),
-            "{change:?}: {landed:?}"
+            "{altered}: {landed:?}"
         );
         assert_eq!(project.account(&id).await["status"], "FAILED");
     }

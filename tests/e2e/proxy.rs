@@ -7,46 +7,66 @@ use serde_json::{Value, json};
 
 use crate::given;
 
+const PROXY_PATH: &str = "/tools/execute/proxy";
 const ACCOUNT_KEY: &str = harness::marked!("k-");
 
-/// Creates a project with an account of the toolkit that requires a key, and returns the account's
-/// id.
-async fn connected() -> (Client, String) {
-    let project = Host::shared().await.new_project().await;
-    let account = project
-        .connect(
-            given::keyed().await,
-            "API_KEY",
-            "default",
-            json!({ "api_key": ACCOUNT_KEY }),
-        )
-        .await;
-    (project, account)
+/// Returns the bytes that the provider sends for a length.
+fn counting(length: usize) -> Vec<u8> {
+    (0..=255).cycle().take(length).collect()
 }
 
-async fn proxy(project: &Client, account: &str, endpoint: &str, more: Value) -> Answer {
-    let mut body =
-        json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
-    for (name, value) in more.as_object().into_iter().flatten() {
-        body[name] = value.clone();
+/// A project with an account.
+struct Connected {
+    project: Client,
+    account: String,
+}
+
+impl Connected {
+    /// Creates a project with an account of the toolkit that requires a key.
+    async fn new() -> Self {
+        let project = Host::shared().await.new_project().await;
+        Self::to(project, given::keyed().await).await
     }
-    project.post("/tools/execute/proxy", &body).await
+
+    async fn to(project: Client, toolkit: &str) -> Self {
+        let values = json!({ "api_key": ACCOUNT_KEY });
+        let account = project.connect(toolkit, "API_KEY", "default", values).await;
+        Self { project, account }
+    }
+
+    async fn get(&self, endpoint: &str) -> Answer {
+        self.send(endpoint, json!({})).await
+    }
+
+    /// Sends a proxy request with further fields.
+    async fn send(&self, endpoint: &str, more: Value) -> Answer {
+        let account = &self.account;
+        let mut body =
+            json!({ "connected_account_id": account, "endpoint": endpoint, "method": "GET" });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            body[name] = value.clone();
+        }
+        self.project.post(PROXY_PATH, &body).await
+    }
 }
 
 #[tokio::test]
 async fn proxy_request_within_domain_carries_the_credential() {
-    let (project, account) = connected().await;
+    let older = Connected::new().await;
+    let newer = Connected {
+        project: older.project.clone().with_newer_prefix(),
+        account: older.account.clone(),
+    };
     for host in ["", "https://api.example.com", "https://other.example.com"] {
-        for client in [project.clone(), project.clone().with_newer_prefix()] {
+        for account in [&older, &newer] {
             let tag = unique(8);
             let parameters = json!([
                 { "name": "q", "value": "a b", "type": "query" },
                 { "name": "X-Own", "value": "mine", "type": "header" },
             ]);
             let more = json!({ "parameters": parameters });
-            let answer = proxy(&client, &account, &format!("{host}/echo/{tag}?p=1"), more)
-                .await
-                .expect(200);
+            let endpoint = format!("{host}/echo/{tag}?p=1");
+            let answer = account.send(&endpoint, more).await.expect(200);
             assert_eq!(answer["status"], 200, "{answer:#?}");
             assert_eq!(
                 (&answer["data"]["query"], &answer["data"]["method"]),
@@ -63,7 +83,7 @@ async fn proxy_request_within_domain_carries_the_credential() {
 
 #[tokio::test]
 async fn other_origin_is_refused_without_a_request() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     let tag = unique(8);
     for endpoint in [
         "https://files.example.net/echo/TAG",
@@ -81,35 +101,19 @@ async fn other_origin_is_refused_without_a_request() {
         "@files.example.net/echo/TAG",
         "file:///etc/TAG",
     ] {
-        let refused = proxy(
-            &project,
-            &account,
-            &endpoint.replace("TAG", &tag),
-            json!({}),
-        )
-        .await
-        .expect(400);
-        refused.assert_envelope();
-        assert_eq!(
-            refused["error"]["slug"], "OriginMismatch",
-            "{endpoint}: {refused:#?}"
-        );
+        let refused = account.get(&endpoint.replace("TAG", &tag)).await;
+        let slug = &refused.expect(400)["error"]["slug"];
+        assert_eq!(slug, "OriginMismatch", "{endpoint}");
     }
     assert_eq!(Host::application().seen(&tag).len(), 0);
 }
 
 #[tokio::test]
 async fn redirect_outside_the_domain_is_refused() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     let tag = unique(8);
-    let answer = proxy(
-        &project,
-        &account,
-        &format!("/redirect/from?to=/echo/{tag}"),
-        json!({}),
-    )
-    .await
-    .expect(200);
+    let endpoint = format!("/redirect/from?to=/echo/{tag}");
+    let answer = account.get(&endpoint).await.expect(200);
     assert_eq!(
         (&answer["status"], &answer["data"]["path"]),
         (&200.into(), &format!("/echo/{tag}").into())
@@ -121,10 +125,7 @@ async fn redirect_outside_the_domain_is_refused() {
     ] {
         let tag = unique(8);
         let endpoint = format!("/redirect/from?to={}", target.replace("TAG", &tag));
-        let refused = proxy(&project, &account, &endpoint, json!({}))
-            .await
-            .expect(403);
-        refused.assert_envelope();
+        account.get(&endpoint).await.expect(403);
         let seen = Host::application().seen(&tag);
         assert!(
             seen.iter().all(|seen| seen.path.starts_with("/redirect")),
@@ -135,22 +136,15 @@ async fn redirect_outside_the_domain_is_refused() {
 
 #[tokio::test]
 async fn caller_parameters_cannot_override_the_credential() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     let tag = unique(8);
     let parameters = json!([
         { "name": "Authorization", "value": "Bearer forged", "type": "header" },
         { "name": "host", "value": "evil.example.net", "type": "header" },
         { "name": "Cookie", "value": "a=b", "type": "header" },
     ]);
-    let endpoint = format!("/echo/{tag}");
-    let answer = proxy(
-        &project,
-        &account,
-        &endpoint,
-        json!({ "parameters": parameters }),
-    )
-    .await
-    .expect(200);
+    let more = json!({ "parameters": parameters });
+    let answer = account.send(&format!("/echo/{tag}"), more).await;
     let seen = &Host::application().seen(&tag)[0];
     assert_eq!(
         seen.header("authorization"),
@@ -158,66 +152,38 @@ async fn caller_parameters_cannot_override_the_credential() {
     );
     assert_eq!(seen.header("cookie"), "");
     assert!(!format!("{seen:?}").contains("evil"), "{seen:?}");
-    let log = project.log(&answer["log_id"]).await;
-    assert!(
-        log["data"]["log"].to_string().contains("was removed"),
-        "{log:#?}"
-    );
+    let log = account.project.log(&answer["log_id"]).await;
+    let lines = log["data"]["log"].to_string();
+    assert!(lines.contains("was removed"), "{lines}");
 
     let slug = given::slug();
-    let in_query = guest::manifest_with_key(
-        &slug,
-        json!({ "in": "query", "name": "key", "value": "{api_key}" }),
-    );
-    Host::shared()
-        .await
-        .publish(Guest::fetch().component(), &in_query)
-        .await;
-    let account = project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": ACCOUNT_KEY }),
-        )
-        .await;
+    let placement = json!({ "in": "query", "name": "key", "value": "{api_key}" });
+    let in_query = guest::manifest_with_key(&slug, placement);
+    let host = Host::shared().await;
+    host.publish(Guest::fetch().component(), &in_query).await;
+    let account = Connected::to(account.project, &slug).await;
     let tag = unique(8);
     let parameters = json!([{ "name": "KEY", "value": "forged", "type": "query" }]);
     let endpoint = format!("/echo/{tag}?key=forged&a=b");
-    proxy(
-        &project,
-        &account,
-        &endpoint,
-        json!({ "parameters": parameters }),
-    )
-    .await
-    .expect(200);
-    assert_eq!(
-        Host::application().seen(&tag)[0].query,
-        format!("a=b&key={ACCOUNT_KEY}")
-    );
+    let more = json!({ "parameters": parameters });
+    account.send(&endpoint, more).await.expect(200);
+    let seen = &Host::application().seen(&tag)[0];
+    assert_eq!(seen.query, format!("a=b&key={ACCOUNT_KEY}"));
 }
 
 #[tokio::test]
 async fn provider_response_is_passed_through() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     for status in [201, 204, 400, 401, 404, 500, 503] {
-        let answer = proxy(
-            &project,
-            &account,
-            &format!("/status/x/{status}"),
-            json!({}),
-        )
-        .await
-        .expect(200);
+        let answer = account.get(&format!("/status/x/{status}")).await;
+        let answer = answer.expect(200);
         assert_eq!(answer["status"], status, "{answer:#?}");
         if status != 204 {
             assert_eq!(answer["data"]["message"], "as asked", "{answer:#?}");
         }
     }
-    let answer = proxy(&project, &account, "/echo/x", json!({ "method": "HEAD" }))
-        .await
-        .expect(200);
+    let head = json!({ "method": "HEAD" });
+    let answer = account.send("/echo/x", head).await.expect(200);
     assert_eq!(
         (&answer["status"], &answer["data"]),
         (&200.into(), &Value::Null)
@@ -226,12 +192,11 @@ async fn provider_response_is_passed_through() {
 
 #[tokio::test]
 async fn bodies_go_out_as_they_are_given() {
-    let (project, account) = connected().await;
-    let binary: Vec<u8> = (0..=255).collect();
+    let account = Connected::new().await;
+    let binary = counting(256);
     let encoded = BASE64.encode(&binary);
     let form = json!([{ "name": "content-type", "value": "application/x-www-form-urlencoded", "type": "header" }]);
     let download = format!("https://files.example.net/bytes/{}/300", unique(8));
-    let downloaded: Vec<u8> = (0..300).map(|number| (number % 256) as u8).collect();
     for (more, media_type, body) in [
         (
             json!({ "body": { "a": [1, null] } }),
@@ -261,15 +226,14 @@ async fn bodies_go_out_as_they_are_given() {
         (
             json!({ "binary_body": { "url": download } }),
             "application/x-bytes",
-            downloaded,
+            counting(300),
         ),
     ] {
         let tag = unique(8);
         let mut more = more;
         more["method"] = "POST".into();
-        proxy(&project, &account, &format!("/echo/{tag}"), more.clone())
-            .await
-            .expect(200);
+        let answer = account.send(&format!("/echo/{tag}"), more.clone()).await;
+        answer.expect(200);
         let seen = &Host::application().seen(&tag)[0];
         assert_eq!(
             (seen.header("content-type"), &seen.body),
@@ -278,18 +242,14 @@ async fn bodies_go_out_as_they_are_given() {
         );
     }
     let tag = download.split('/').nth(4).unwrap();
-    let fetched = Host::application().seen(tag);
-    assert!(
-        fetched
-            .iter()
-            .all(|seen| seen.header("authorization").is_empty()),
-        "the download carries no credential"
-    );
+    for fetched in Host::application().seen(tag) {
+        assert_eq!(fetched.header("authorization"), "");
+    }
 }
 
 #[tokio::test]
 async fn numbers_keep_their_digits() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     for number in [
         "12345678901234567890123",
         "0.1234567890123456789",
@@ -302,13 +262,12 @@ async fn numbers_keep_their_digits() {
         let headers = json!({ "content-type": "application/json" });
         let path = FakeApp::said(&tag, &headers, body.as_bytes());
         let text = format!(
-            r#"{{"connected_account_id":"{account}","endpoint":"{path}","method":"POST","body":{body}}}"#
+            r#"{{"connected_account_id":"{}","endpoint":"{path}","method":"POST","body":{body}}}"#,
+            account.account
         );
         let request = Body::Raw("application/json", text.into());
-        let answer = project
-            .send(Method::POST, "/tools/execute/proxy", request, &[])
-            .await
-            .expect(200);
+        let sent = account.project.send(Method::POST, PROXY_PATH, request, &[]);
+        let answer = sent.await.expect(200);
         let seen = &Host::application().seen(&tag)[0];
         assert_eq!(String::from_utf8_lossy(&seen.body), body);
         let data = format!(r#""data":{body}"#);
@@ -318,8 +277,9 @@ async fn numbers_keep_their_digits() {
 
 #[tokio::test]
 async fn invalid_proxy_body_is_refused() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     let tag = unique(8);
+    let endpoint = format!("/echo/{tag}");
     let large = BASE64.encode(vec![0; (4 << 20) + 1]);
     for more in [
         json!({ "binary_body": { "base64": large } }),
@@ -340,29 +300,21 @@ async fn invalid_proxy_body_is_refused() {
         if more["method"].is_null() {
             more["method"] = "POST".into();
         }
-        let refused = proxy(&project, &account, &format!("/echo/{tag}"), more).await;
-        assert_eq!(refused.status, 400, "{refused:#?}");
-        refused.assert_envelope();
+        account.send(&endpoint, more).await.expect(400);
     }
     let huge = json!({ "method": "POST", "binary_body": { "base64": "A".repeat(7 << 20) } });
-    proxy(&project, &account, &format!("/echo/{tag}"), huge)
-        .await
-        .expect(413);
+    account.send(&endpoint, huge).await.expect(413);
     assert_eq!(Host::application().seen(&tag).len(), 0);
     let most =
         json!({ "method": "POST", "binary_body": { "base64": BASE64.encode(vec![7; 4 << 20]) } });
-    proxy(&project, &account, &format!("/echo/{tag}"), most)
-        .await
-        .expect(200);
+    account.send(&endpoint, most).await.expect(200);
     assert_eq!(Host::application().seen(&tag)[0].body.len(), 4 << 20);
 }
 
 #[tokio::test]
 async fn binary_response_becomes_a_file_link() {
-    let (project, account) = connected().await;
-    let answer = proxy(&project, &account, "/bytes/x/1000", json!({}))
-        .await
-        .expect(200);
+    let account = Connected::new().await;
+    let answer = account.get("/bytes/x/1000").await.expect(200);
     let file = &answer["binary_data"];
     assert_eq!(
         (&file["content_type"], &file["size"]),
@@ -370,35 +322,26 @@ async fn binary_response_becomes_a_file_link() {
     );
     assert_eq!(answer["data"], json!({}), "{answer:#?}");
     assert!(file["expires_at"].as_str().unwrap().ends_with('Z'));
-    let got = project
-        .exchange(Method::GET, file["url"].as_str().unwrap(), &[], vec![])
-        .await;
+    let got = given::open(&account.project, file["url"].as_str().unwrap()).await;
     assert_eq!(
         (got.status, got.header("content-type")),
         (200, "application/x-bytes")
     );
-    assert_eq!(
-        got.bytes,
-        (0..1000)
-            .map(|number| (number % 256) as u8)
-            .collect::<Vec<_>>()
-    );
+    assert_eq!(got.bytes, counting(1000));
     assert!(got.header("content-disposition").starts_with("attachment"));
 }
 
 #[tokio::test]
 async fn file_keeps_the_name_of_the_provider() {
-    let (project, account) = connected().await;
+    let account = Connected::new().await;
     let headers = json!({
         "content-type": "application/pdf",
         "content-disposition": "attachment; filename=\"x.pdf\"; filename*=UTF-8''Angebot%20%E2%82%AC.pdf",
     });
     let path = FakeApp::said(&unique(8), &headers, b"%PDF-1.4 \xff");
-    let answer = proxy(&project, &account, &path, json!({}))
-        .await
-        .expect(200);
+    let answer = account.get(&path).await.expect(200);
     let link = answer["binary_data"]["url"].as_str().unwrap();
-    let got = project.exchange(Method::GET, link, &[], vec![]).await;
+    let got = given::open(&account.project, link).await;
     assert_eq!(
         got.header("content-disposition"),
         "attachment; filename=\"Angebot _.pdf\"; filename*=UTF-8''Angebot%20%E2%82%AC.pdf"
@@ -407,71 +350,46 @@ async fn file_keeps_the_name_of_the_provider() {
 
 #[tokio::test]
 async fn nothing_that_comes_back_holds_the_credential() {
-    let (project, account) = connected().await;
-    let answer = proxy(
-        &project,
-        &account,
-        &format!("/leak/{}", unique(8)),
-        json!({}),
-    )
-    .await
-    .expect(200);
+    let account = Connected::new().await;
+    let answer = account.get(&format!("/leak/{}", unique(8))).await;
+    let answer = answer.expect(200);
     assert!(!answer.text.contains(ACCOUNT_KEY), "{}", answer.text);
     assert!(answer.text.contains("redacted"));
-    let log = project.log(&answer["log_id"]).await;
+    let log = account.project.log(&answer["log_id"]).await;
     assert_eq!(log["metadata"]["tool_slug"], "PROXY_EXECUTE");
-    assert_eq!(log["metadata"]["connected_account_id"], account);
+    assert_eq!(log["metadata"]["connected_account_id"], account.account);
     assert_eq!(log["data"]["requests"][0]["status"], 200);
     assert!(!log.text.contains(ACCOUNT_KEY), "{}", log.text);
 }
 
 #[tokio::test]
 async fn proxy_request_needs_usable_account_or_credential() {
-    let (project, account) = connected().await;
+    let Connected { project, account } = Connected::new().await;
     let bare = json!({ "endpoint": "/echo/x", "method": "GET" });
-    let refused = project
-        .post("/tools/execute/proxy", &bare)
-        .await
-        .expect(400);
+    let refused = project.post(PROXY_PATH, &bare).await.expect(400);
     assert_eq!(refused["error"]["slug"], "MissingAuthContext");
-    proxy(&project, "ca_AAAAAAAAAAAA", "/echo/x", json!({}))
-        .await
-        .expect(404)
-        .assert_envelope();
-    proxy(&project, "nonsense", "/echo/x", json!({}))
-        .await
-        .expect(400)
-        .assert_envelope();
-    proxy(
-        &Host::shared().await.new_project().await,
-        &account,
-        "/echo/x",
-        json!({}),
-    )
-    .await
-    .expect(404);
+    let send = async |project: &Client, account: &str| {
+        let mut body = bare.clone();
+        body["connected_account_id"] = account.into();
+        project.post(PROXY_PATH, &body).await
+    };
+    send(&project, "ca_AAAAAAAAAAAA").await.expect(404);
+    send(&project, "nonsense").await.expect(400);
+    let stranger = Host::shared().await.new_project().await;
+    send(&stranger, &account).await.expect(404);
     let status = format!("/connected_accounts/{account}/status");
-    project
-        .patch(&status, &json!({ "enabled": false }))
-        .await
-        .expect(200);
-    proxy(&project, &account, "/echo/x", json!({}))
-        .await
-        .expect(422)
-        .assert_envelope();
+    let disable = json!({ "enabled": false });
+    project.patch(&status, &disable).await.expect(200);
+    send(&project, &account).await.expect(422);
 
     let tag = unique(8);
     let brought = json!({ "authScheme": "API_KEY", "toolkitSlug": given::keyed().await, "val": { "api_key": harness::marked!("brought-") } });
     let body = json!({ "endpoint": format!("/echo/{tag}"), "method": "GET", "custom_connection_data": brought });
-    let answer = project
-        .post("/tools/execute/proxy", &body)
-        .await
-        .expect(200);
+    let answer = project.post(PROXY_PATH, &body).await.expect(200);
     assert_eq!(answer["status"], 200, "{answer:#?}");
-    assert_eq!(
-        Host::application().seen(&tag)[0].header("authorization"),
-        harness::marked!("Bearer brought-")
-    );
+    let seen = &Host::application().seen(&tag)[0];
+    let expected = harness::marked!("Bearer brought-");
+    assert_eq!(seen.header("authorization"), expected);
 }
 
 #[tokio::test]
@@ -487,15 +405,16 @@ async fn tool_restricted_config_must_list_proxy_requests() {
     });
     let config = project.post("/auth_configs", &config).await.expect(201);
     let id = config["auth_config"]["id"].as_str().unwrap();
-    let account = given::made_account(&project, id, "default", ACCOUNT_KEY).await;
-    let account = account["id"].as_str().unwrap();
-    let refused = proxy(&project, account, "/echo/x", json!({})).await;
-    refused.expect(403).assert_envelope();
+    let made = given::made_account(&project, id, "default", ACCOUNT_KEY).await;
+    let account = Connected {
+        account: made["id"].as_str().unwrap().to_owned(),
+        project,
+    };
+    account.get("/echo/x").await.expect(403);
     let listed = json!({ "type": "custom", "tool_access_config": {
         "tools_available_for_execution": ["proxy_execute"],
     } });
     let path = format!("/auth_configs/{id}");
-    project.patch(&path, &listed).await.expect(200);
-    let sent = proxy(&project, account, "/echo/x", json!({})).await;
-    sent.expect(200);
+    account.project.patch(&path, &listed).await.expect(200);
+    account.get("/echo/x").await.expect(200);
 }

@@ -354,10 +354,13 @@ fn value<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 }
 
 impl Answer {
-    /// Returns the response itself after asserting its status.
+    /// Returns the response itself after asserting its status, and that an error is complete.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "the answer was {self:#?}");
+        if status >= 400 && self["error"].is_object() {
+            self.assert_envelope();
+        }
         self
     }
 

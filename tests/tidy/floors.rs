@@ -17,84 +17,25 @@ use syn::{
 use super::{language::is_of_tests, sources};
 
 /// Modules of the host crates, from bottom to top.
-const MODULE_FLOORS: [(&str, &[&str]); 3] = [
+const MODULE_FLOORS: [(&str, &str); 3] = [
     (
         "host/app",
-        &[
-            "core",
-            "work",
-            "projects",
-            "catalog",
-            "files",
-            "accounts",
-            "runs",
-            "events",
-            "agents",
-            "lifecycle",
-        ],
+        "core work projects catalog files accounts runs events agents lifecycle",
     ),
     (
         "host/server",
-        &[
-            "installed",
-            "memory",
-            "terminal",
-            "metrics",
-            "telemetry",
-            "router",
-            "limits",
-            "open",
-            "control",
-            "commands",
-        ],
+        "installed memory terminal metrics telemetry router limits open control commands",
     ),
     (
         "host/sandbox",
-        &[
-            "digest",
-            "limits",
-            "refusal",
-            "secret",
-            "sign",
-            "grant",
-            "trace_context",
-            "settings",
-            "schedule",
-            "child",
-            "redact",
-            "contract",
-            "input",
-            "outcome",
-            "trace",
-            "failure",
-            "files",
-            "webhook_signature",
-            "cassette",
-            "observer",
-            "toolkit",
-            "engine",
-            "call",
-            "program",
-        ],
+        "digest limits refusal secret sign grant trace_context settings schedule child redact \
+         contract input outcome trace failure files webhook_signature cassette observer toolkit \
+         engine call program",
     ),
 ];
-/// Crates whose files may not form circles.
-const CHECKED_CRATES: [&str; 14] = [
-    "host/api",
-    "host/app",
-    "host/gate",
-    "host/http",
-    "host/mcp",
-    "host/net",
-    "host/oauth",
-    "host/sandbox",
-    "host/search",
-    "host/server",
-    "host/settings",
-    "host/store",
-    "host/web",
-    "host/workbench",
-];
+/// Crates whose files may not form circles, below `host`.
+const CHECKED_CRATES: &str =
+    "api app gate http mcp net oauth sandbox search server settings store web workbench";
 
 /// Path of a module or of an item in its crate.
 type ModulePath = Vec<String>;
@@ -354,7 +295,7 @@ fn modules_import_downwards() {
     for (folder, floors) in MODULE_FLOORS {
         let floor = |module: &ModulePath| {
             let name = module.first()?;
-            let floor = floors.iter().position(|floor| floor == name);
+            let floor = floors.split_whitespace().position(|floor| floor == name);
             Some(floor.unwrap_or_else(|| panic!("{folder}: {name} has no floor")))
         };
         for (module, targets) in Modules::of(folder).edges() {
@@ -379,8 +320,9 @@ fn modules_import_downwards() {
 #[test]
 fn files_form_no_circles() {
     let mut found = Vec::new();
-    for folder in CHECKED_CRATES {
-        let edges = Modules::of(folder).edges();
+    for name in CHECKED_CRATES.split_whitespace() {
+        let folder = format!("host/{name}");
+        let edges = Modules::of(&folder).edges();
         for circle in circles(&edges) {
             let mut lines = vec![format!("{folder}: {} files", circle.len())];
             for module in &circle {

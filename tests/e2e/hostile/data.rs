@@ -65,31 +65,24 @@ pub(super) fn floods() -> Vec<Hostile> {
         Hostile::new("flood_out_of_bounds", &logging(&outside), GUEST_TRAP),
         Hostile::new("flood_not_text", &not_text, GUEST_TRAP),
         Hostile::new("flood_no_such_level", &logging(&level), GUEST_TRAP),
-        Hostile::new(
+        Hostile::executing(
             "flood_result_out_of_bounds",
-            &Guest {
-                execute: "(i32.const -8)",
-                ..plain.clone()
-            },
+            "(i32.const -8)",
             OUTPUT_INVALID,
         ),
-        Hostile::new(
-            "flood_result_unaligned",
-            &Guest {
-                execute: "(i32.const 1025)",
-                ..plain
-            },
-            OUTPUT_INVALID,
-        ),
+        Hostile::executing("flood_result_unaligned", "(i32.const 1025)", OUTPUT_INVALID),
     ]
 }
 
 /// Returns guests whose results no caller should receive.
 pub(super) fn output() -> Vec<Hostile> {
-    let constant = |items, execute| Guest {
-        items,
-        execute,
-        ..Guest::default()
+    let constant = |name, text: &str, length: usize| {
+        let guest = Guest {
+            items: &format!(r#"(data (i32.const 2048) "{text}")"#),
+            execute: &format!("(call $ok (i32.const 2048) (i32.const {length}))"),
+            ..Guest::default()
+        };
+        Hostile::new(name, &guest, OUTPUT_INVALID)
     };
     let sized = |execute| Guest {
         memory: r#"(memory (export "memory") 400)"#,
@@ -112,33 +105,12 @@ pub(super) fn output() -> Vec<Hostile> {
             Ends::With(&["tool_output_too_large", "tool_host_call_limit"]),
         ),
         Hostile::new("output_deep", &sized(deep), OUTPUT_INVALID),
-        Hostile::new(
-            "output_not_text",
-            &constant(
-                r#"(data (i32.const 2048) "{\"a\":\"\ff\"}")"#,
-                "(call $ok (i32.const 2048) (i32.const 9))",
-            ),
-            OUTPUT_INVALID,
-        ),
-        Hostile::new(
-            "output_nan",
-            &constant(
-                r#"(data (i32.const 2048) "{\"a\":NaN}")"#,
-                "(call $ok (i32.const 2048) (i32.const 9))",
-            ),
-            OUTPUT_INVALID,
-        ),
-        Hostile::new(
-            "output_twice",
-            &constant(
-                r#"(data (i32.const 2048) "{\"a\":1}{}")"#,
-                "(call $ok (i32.const 2048) (i32.const 9))",
-            ),
-            OUTPUT_INVALID,
-        ),
-        Hostile::new(
+        constant("output_not_text", r#"{\"a\":\"\ff\"}"#, 9),
+        constant("output_nan", r#"{\"a\":NaN}"#, 9),
+        constant("output_twice", r#"{\"a\":1}{}"#, 9),
+        Hostile::executing(
             "output_nothing",
-            &constant("", "(call $ok (i32.const 0) (i32.const 0))"),
+            "(call $ok (i32.const 0) (i32.const 0))",
             OUTPUT_INVALID,
         ),
         schema,

@@ -54,6 +54,15 @@ impl Hostile {
         }
     }
 
+    /// Returns a guest that only does this when it is called.
+    fn executing(name: &'static str, execute: &str, ends: Ends) -> Self {
+        let guest = Guest {
+            execute,
+            ..Guest::default()
+        };
+        Self::new(name, &guest, ends)
+    }
+
     fn limited(mut self, limits: Value) -> Self {
         self.manifest["limits"] = limits;
         self

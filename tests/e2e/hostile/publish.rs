@@ -49,46 +49,28 @@ pub(crate) fn features() -> Vec<Hostile> {
         &other.unwrap(),
         "evil:parts/other@1.0.0",
     );
-    vec![
-        Hostile::of("feature_memories", memories, Ends::AtPublish),
-        Hostile::of(
-            "feature_threads",
-            with("(module (memory 1 1 shared))"),
-            Ends::AtPublish,
-        ),
-        Hostile::of(
-            "feature_memory64",
-            with("(module (memory i64 1))"),
-            Ends::AtPublish,
-        ),
-        Hostile::of(
-            "feature_gc",
-            with("(module (type (struct (field i32))))"),
-            Ends::AtPublish,
-        ),
-        Hostile::of(
-            "feature_exceptions",
-            with("(module (tag (param i32)))"),
-            Ends::AtPublish,
-        ),
-        Hostile::of(
+    let importing = |name| guest::with_empty_import(Guest::echo().component(), name);
+    let refused = [
+        ("feature_memories", memories),
+        ("feature_threads", with("(module (memory 1 1 shared))")),
+        ("feature_memory64", with("(module (memory i64 1))")),
+        ("feature_gc", with("(module (type (struct (field i32))))")),
+        ("feature_exceptions", with("(module (tag (param i32)))")),
+        (
             "feature_tail_calls",
             with("(module (func $f (return_call $f)))"),
-            Ends::AtPublish,
         ),
-        Hostile::new("feature_unknown_import", &unknown, Ends::AtPublish),
-        Hostile::new("feature_sockets", &sockets, Ends::AtPublish),
-        Hostile::of(
-            "feature_empty_sockets",
-            guest::with_empty_import(Guest::echo().component(), "wasi:sockets/tcp@0.2.0"),
-            Ends::AtPublish,
-        ),
-        Hostile::of(
+        ("feature_unknown_import", unknown.component()),
+        ("feature_sockets", sockets.component()),
+        ("feature_empty_sockets", importing("wasi:sockets/tcp@0.2.0")),
+        (
             "feature_empty_future",
-            guest::with_empty_import(Guest::echo().component(), "toolhost:toolkit/http@2.0.0"),
-            Ends::AtPublish,
+            importing("toolhost:toolkit/http@2.0.0"),
         ),
-    ]
+    ];
+    refused
+        .map(|(name, component)| Hostile::of(name, component, Ends::AtPublish))
+        .into()
 }
 
 /// Returns guests with an excessive compilation cost.

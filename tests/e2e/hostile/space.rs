@@ -6,7 +6,6 @@ use super::{ANSWER_ARGUMENTS, Ends, Hostile, MEMORY_LIMIT};
 
 /// Returns guests that consume memory.
 pub(super) fn memory() -> Vec<Hostile> {
-    let plain = Guest::default();
     let grow = "(block $full (loop $more (br_if $full (i32.eq (i32.const -1) (memory.grow (i32.const 16)))) (br $more)))";
     let grow_only = format!("{grow} {ANSWER_ARGUMENTS}");
     let touch = format!(
@@ -24,31 +23,11 @@ pub(super) fn memory() -> Vec<Hostile> {
         memory,
         ..Guest::default()
     };
+    let for_ever = "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable";
     vec![
-        Hostile::new(
-            "memory_grow",
-            &Guest {
-                execute: &grow_only,
-                ..plain.clone()
-            },
-            Ends::Well,
-        ),
-        Hostile::new(
-            "memory_grow_touch",
-            &Guest {
-                execute: &touch,
-                ..plain.clone()
-            },
-            Ends::Well,
-        ),
-        Hostile::new(
-            "memory_fill",
-            &Guest {
-                execute: &fill,
-                ..plain.clone()
-            },
-            Ends::Well,
-        ),
+        Hostile::executing("memory_grow", &grow_only, Ends::Well),
+        Hostile::executing("memory_grow_touch", &touch, Ends::Well),
+        Hostile::executing("memory_fill", &fill, Ends::Well),
         Hostile::new(
             "memory_four_gib",
             &with(r#"(memory (export "memory") 65536)"#),
@@ -59,12 +38,9 @@ pub(super) fn memory() -> Vec<Hostile> {
             &with(r#"(memory (export "memory") 1100)"#),
             MEMORY_LIMIT,
         ),
-        Hostile::new(
+        Hostile::executing(
             "memory_grow_for_ever",
-            &Guest {
-                execute: "(loop $l (drop (memory.grow (i32.const 1))) (br $l)) unreachable",
-                ..plain.clone()
-            },
+            for_ever,
             Ends::With(&["tool_memory_limit", "tool_cpu_limit"]),
         ),
         Hostile::new(
@@ -72,7 +48,7 @@ pub(super) fn memory() -> Vec<Hostile> {
             &Guest {
                 memory: r#"(memory (export "memory") 1000)"#,
                 items: r#"(data (i32.const 65535000) "far away")"#,
-                ..plain
+                ..Guest::default()
             },
             Ends::Well,
         ),
