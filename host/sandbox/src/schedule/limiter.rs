@@ -35,13 +35,10 @@ pub(crate) struct NodeMemory {
 /// Part of the node's memory that a tenant has reserved. It is released when dropped.
 pub type Reservation = gate::Reservation<Arc<str>>;
 
-/// Reservation for the body of a response.
-#[derive(Debug)]
-pub(crate) struct BodyMemory(pub(crate) Arc<Reservation>);
-
-impl net::MemoryBudget for BodyMemory {
+/// Budget for the body of a response.
+impl net::MemoryBudget for Reservation {
     fn grow(&self, bytes: u64) -> bool {
-        self.0.try_grow(bytes).is_ok()
+        self.try_grow(bytes).is_ok()
     }
 }
 
@@ -241,7 +238,7 @@ mod tests {
     #[test]
     fn tenant_leaves_memory_to_others() {
         let node = NodeMemory::new(1 << 30);
-        let body = BodyMemory(Arc::new(node.reserve(&"a".into())));
+        let body = node.reserve(&"a".into());
         assert!(net::MemoryBudget::grow(&body, 512 << 20));
         assert!(!net::MemoryBudget::grow(&body, 1));
         let refused = node.reserve_for_start(&"a".into()).unwrap_err();
