@@ -35,10 +35,13 @@ pub(crate) struct NodeMemory {
 /// Part of the node's memory that a tenant has reserved. It is released when dropped.
 pub type Reservation = gate::Reservation<Arc<str>>;
 
-/// Budget for the body of a response.
-impl net::MemoryBudget for Reservation {
+/// Reservation for the body of a response.
+#[derive(Debug)]
+pub(crate) struct BodyMemory(pub(crate) Arc<Reservation>);
+
+impl net::MemoryBudget for BodyMemory {
     fn grow(&self, bytes: u64) -> bool {
-        self.try_grow(bytes).is_ok()
+        self.0.try_grow(bytes).is_ok()
     }
 }
 
@@ -238,7 +241,7 @@ mod tests {
     #[test]
     fn tenant_leaves_memory_to_others() {
         let node = NodeMemory::new(1 << 30);
-        let body = node.reserve(&"a".into());
+        let body = BodyMemory(Arc::new(node.reserve(&"a".into())));
         assert!(net::MemoryBudget::grow(&body, 512 << 20));
         assert!(!net::MemoryBudget::grow(&body, 1));
         let refused = node.reserve_for_start(&"a".into()).unwrap_err();

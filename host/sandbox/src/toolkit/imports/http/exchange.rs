@@ -27,7 +27,7 @@ use crate::{
     Clock, Credential, RequestSpan, Secret, SignatureStamp,
     contract::v1::http::{Error, Request},
     files::Files,
-    schedule::limiter::Reservation,
+    schedule::limiter::{BodyMemory, Reservation},
     toolkit::imports::clock,
 };
 
@@ -229,7 +229,7 @@ impl Outgoing {
             .net
             .clone()
             .with_identity(identity)
-            .with_memory_budget(memory.clone())
+            .with_memory_budget(Arc::new(BodyMemory(memory.clone())))
             .with_body_reader(stream.map(|stream| stream as _));
         let sent = net
             .send_following(request, MAX_REDIRECTS, &names, |next: &mut net::Request| {
