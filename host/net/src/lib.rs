@@ -131,9 +131,10 @@ pub struct Request {
 }
 
 /// Body of a request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum Body {
     /// No body.
+    #[default]
     Empty,
     /// Bytes that are sent unchanged; the caller sets `content-type`.
     Bytes(Bytes),
@@ -245,50 +246,40 @@ impl Client {
     /// Returns this client with connections that use a client certificate and are not shared with
     /// other identities. With `None` the connections use no certificate.
     #[must_use]
-    pub fn with_identity(&self, identity: Option<Identity>) -> Self {
-        Self {
-            identity,
-            ..self.clone()
-        }
+    pub fn with_identity(mut self, identity: Option<Identity>) -> Self {
+        self.identity = identity;
+        self
     }
 
     /// Returns this client with a proxy for all requests except those to rewritten origins.
     #[must_use]
-    pub fn with_proxy(&self, proxy: Option<Arc<Proxy>>) -> Self {
-        Self {
-            proxy,
-            ..self.clone()
-        }
+    pub fn with_proxy(mut self, proxy: Option<Arc<Proxy>>) -> Self {
+        self.proxy = proxy;
+        self
     }
 
     /// Returns this client for the requests of a tenant. Their lookups of names use the tenant's
     /// share, so a host that a tenant can choose is reached only through such a client.
     #[must_use]
-    pub fn for_tenant(&self, tenant: Arc<str>) -> Self {
-        Self {
-            tenant: Some(tenant),
-            ..self.clone()
-        }
+    pub fn for_tenant(mut self, tenant: Arc<str>) -> Self {
+        self.tenant = Some(tenant);
+        self
     }
 
     /// Returns this client with the memory budget `memory` for the response bodies that it
     /// receives.
     #[must_use]
-    pub fn with_memory_budget(&self, memory: Arc<dyn MemoryBudget>) -> Self {
-        Self {
-            memory: Some(memory),
-            ..self.clone()
-        }
+    pub fn with_memory_budget(mut self, memory: Arc<dyn MemoryBudget>) -> Self {
+        self.memory = Some(memory);
+        self
     }
 
     /// Returns this client with a reader of the response bodies that it receives, which may leave a
     /// body before its end.
     #[must_use]
-    pub fn with_body_reader(&self, reader: Option<Arc<dyn BodyReader>>) -> Self {
-        Self {
-            reader,
-            ..self.clone()
-        }
+    pub fn with_body_reader(mut self, reader: Option<Arc<dyn BodyReader>>) -> Self {
+        self.reader = reader;
+        self
     }
 
     /// Returns the active rewrites, for the start-up message.
@@ -302,10 +293,16 @@ impl Client {
     /// # Errors
     /// Returns an [`Error`] whose kind is one of [`ErrorKind`]. For [`ErrorKind::Denied`] and
     /// [`ErrorKind::InvalidRequest`] nothing was sent.
-    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+    pub async fn send(&self, mut request: Request) -> Result<Response, Error> {
+        let body = std::mem::take(&mut request.body);
+        self.send_with_body(&request, body).await
+    }
+
+    /// Sends a request with another body than its own, as [`Client::send`].
+    async fn send_with_body(&self, request: &Request, body: Body) -> Result<Response, Error> {
         let context = error::ErrorContext::new(&request.method, &request.url);
         let total = request.limits.total;
-        match tokio::time::timeout(total, self.exchange(request, &context)).await {
+        match tokio::time::timeout(total, self.exchange(request, body, &context)).await {
             Ok(response) => response,
             Err(_) => Err(context.timeout("the whole exchange", total)),
         }
@@ -319,12 +316,13 @@ impl Client {
     /// As [`Client::send`].
     pub async fn open(
         &self,
-        request: Request,
+        mut request: Request,
         idle_timeout: Duration,
     ) -> Result<StreamedResponse, Error> {
+        let body = std::mem::take(&mut request.body);
         let context = error::ErrorContext::new(&request.method, &request.url);
         let identity = HeaderValue::from_static("identity");
-        let response = self.head(request, identity, &context).await?;
+        let response = self.head(&request, body, identity, &context).await?;
         Ok(StreamedResponse::new(response, idle_timeout, context))
     }
 
@@ -350,16 +348,16 @@ impl Client {
 
     async fn exchange(
         &self,
-        request: Request,
+        request: &Request,
+        body: Body,
         context: &error::ErrorContext,
     ) -> Result<Response, Error> {
         let started = Instant::now();
         let limits = request.limits;
-        let url = request.url.clone();
         let gzip = HeaderValue::from_static("gzip");
-        let response = self.head(request, gzip, context).await?;
+        let mut response = self.head(request, body, gzip, context).await?;
         let status = response.status();
-        let mut headers = response.headers().clone();
+        let mut headers = std::mem::take(response.headers_mut());
         let left = limits.total.saturating_sub(started.elapsed());
         let watch = body::Watch {
             memory: self.memory.as_deref(),
@@ -374,14 +372,15 @@ impl Client {
             status,
             headers,
             body,
-            url,
+            url: request.url.clone(),
         })
     }
 
     /// Sends a request and returns the response when its headers have arrived.
     async fn head(
         &self,
-        request: Request,
+        request: &Request,
+        body: Body,
         accept_encoding: HeaderValue,
         context: &error::ErrorContext,
     ) -> Result<reqwest::Response, Error> {
@@ -407,15 +406,15 @@ impl Client {
         };
         let clients = owned.as_deref().unwrap_or(&inner.shared);
         let (client, target) = self.route(clients, &request.url, context)?;
-        let mut headers = request.headers;
+        let mut headers = request.headers.clone();
         headers.insert(ACCEPT_ENCODING, accept_encoding);
-        if request.body.is_empty() && gives_meaning_to_bodies(&request.method) {
+        if body.is_empty() && gives_meaning_to_bodies(&request.method) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let mut builder = client
             .request(request.method.clone(), target)
             .headers(headers);
-        builder = match request.body {
+        builder = match body {
             Body::Empty => builder,
             Body::Bytes(bytes) => builder.body(bytes),
             Body::Multipart(form) => builder.multipart(form),

@@ -7,6 +7,8 @@
 //! the guard again. The headers with a credential are removed as soon as scheme or port differ.
 //! Every other redirect is returned to the caller.
 
+use std::borrow::Cow;
+
 use reqwest::{
     Method, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION},
@@ -33,47 +35,41 @@ impl Client {
         credentials: &[HeaderName],
         mut follow: impl FnMut(&mut Request) -> bool + Send,
     ) -> Result<Response, Error> {
-        let first = Origin::from_url(&request.url);
+        let mut first = None;
         let deadline = Instant::now() + request.limits.total;
-        let mut client = self;
-        let without_identity = self.with_identity(None);
+        let mut client = Cow::Borrowed(self);
         let mut left = hops;
         loop {
             request.limits.total = deadline.saturating_duration_since(Instant::now());
-            let method = request.method.clone();
-            let url = request.url.clone();
-            let limits = request.limits;
-            let mut headers = request.headers.clone();
-            let mut retry_body = copy_body(&request.body);
-            let response = client.send(request).await?;
-            let next = if left == 0 {
-                None
+            let again = copy_body(&request.body);
+            let body = std::mem::take(&mut request.body);
+            let response = client.send_with_body(&request, body).await?;
+            let target = redirect_target(&response, &request.method, &request.url);
+            let Some((method, url)) = target.filter(|_| left > 0) else {
+                return Ok(response);
+            };
+            let next_body = if method == request.method {
+                again
             } else {
-                redirect_target(&response, &method, &url)
+                request.headers.remove(CONTENT_TYPE);
+                request.headers.remove(CONTENT_ENCODING);
+                Some(Body::Empty)
             };
-            let Some((next_method, next_url)) = next else {
+            let Some(body) = next_body else {
                 return Ok(response);
             };
-            if next_method != method {
-                retry_body = Some(Body::Empty);
-                headers.remove(CONTENT_TYPE);
-                headers.remove(CONTENT_ENCODING);
-            }
-            let Some(body) = retry_body else {
-                return Ok(response);
-            };
-            if Origin::from_url(&next_url) != first {
-                credentials
-                    .iter()
-                    .for_each(|name| drop(headers.remove(name)));
-                client = &without_identity;
+            let first = first.get_or_insert_with(|| Origin::from_url(&request.url));
+            if Origin::from_url(&url) != *first {
+                for name in credentials {
+                    request.headers.remove(name);
+                }
+                client = Cow::Owned(self.clone().with_identity(None));
             }
             request = Request {
-                method: next_method,
-                url: next_url,
-                headers,
+                method,
+                url,
                 body,
-                limits,
+                ..request
             };
             if !follow(&mut request) {
                 return Ok(response);

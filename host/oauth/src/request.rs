@@ -175,7 +175,7 @@ pub(super) async fn send_request(
 ) -> Result<Response> {
     let identity = scheme::identity(flow.scheme, flow.values).map_err(Refusal::unsent)?;
     send_with(
-        &flow.net.with_identity(identity),
+        &flow.net.clone().with_identity(identity),
         method,
         url,
         headers,

@@ -103,7 +103,9 @@ pub(crate) async fn run(
         // These are declared before the store, so that they are held until it is dropped.
         let _held = (permit, active);
         let mut store = store;
-        let invoked = invoke(&mut store, &loaded.toolkit, &mut action, &guest_context).await;
+        let host_work = store.data().host_work.clone();
+        let invoking = invoke(&mut store, &loaded.toolkit, &mut action, &guest_context);
+        let invoked = host_work.run_guest(invoking).await;
         guest_end(invoked, &mut store)
     };
     let running = scopeguard::guard((observer, initial_state), |(observer, state)| {
@@ -173,6 +175,7 @@ fn prepare(
     let state = State {
         limiter: Limiter::new(guest_memory, call.limits.memory, meter.clone()),
         meter,
+        host_work: Arc::default(),
         trace,
         files: Files::new(call.files, call.files_memory, created_memory, &call.limits),
         outgoing: LazyOutgoing::new(OutgoingParts {

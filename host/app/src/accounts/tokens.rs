@@ -201,6 +201,7 @@ impl TokenManager {
         let net = self
             .settings
             .net
+            .clone()
             .for_tenant(config.project.as_str().into())
             .with_proxy(credentials.net_proxy()?);
         let own = credentials.own;

@@ -213,7 +213,7 @@ fn kept_text(app: &App, project: &ProjectId, response: &Response) -> Option<Stri
 async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, Outcome) {
     let at = app.clock.now();
     let started = Instant::now();
-    let net = app.webhooks.net.for_tenant(project.as_str().into());
+    let net = app.webhooks.net.clone().for_tenant(project.as_str().into());
     let sent = net.send(request).await;
     let mut attempt = Attempt {
         at,

@@ -9,12 +9,15 @@ use std::{
 use wasmtime::{Result, component::ResourceTable};
 use wasmtime_wasi::WasiCtx;
 
-use super::{imports::http::LazyOutgoing, webhook_secrets::WebhookSecrets};
+use super::{
+    imports::http::{HttpResult, LazyOutgoing},
+    webhook_secrets::WebhookSecrets,
+};
 use crate::{
     Clock, Limits,
     cassette::CassetteSession,
     files::Files,
-    schedule::{limiter::Limiter, meter::Meter},
+    schedule::{host_work::HostWork, limiter::Limiter, meter::Meter},
     trace::Trace,
 };
 
@@ -25,6 +28,8 @@ const MAX_RESOURCES: usize = 512;
 pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) meter: Arc<Meter>,
+    /// Requests of the guest while it is not a long-running one.
+    pub(crate) host_work: Arc<HostWork<HttpResult>>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) outgoing: LazyOutgoing,
     pub(crate) files: Files,

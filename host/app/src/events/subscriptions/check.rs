@@ -67,7 +67,7 @@ pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &st
         "http" if is_loopback(&url) => {}
         _ => return Err(invalid_url(&"must be an https URL")),
     }
-    let net = app.webhooks.net.for_tenant(project.tenant.clone());
+    let net = app.webhooks.net.clone().for_tenant(project.tenant.clone());
     let checked = net.check(&url).await;
     checked.map_err(|refused| invalid_url(&refused))
 }

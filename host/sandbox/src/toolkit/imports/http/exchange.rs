@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::BoxFuture;
 use net::{
     HeaderMap, Method, Url,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_RANGE, RANGE},
@@ -58,17 +59,21 @@ struct Checked {
 
 impl Outgoing {
     /// Sends one request of the guest. `left` is the remaining time of the call.
-    pub(super) async fn send(
+    pub(super) fn send(
         self: Arc<Self>,
         request: Request,
         files: Files,
         left: Duration,
-    ) -> HttpResult {
+    ) -> BoxFuture<'static, HttpResult> {
+        Box::pin(async move { self.send_checked(request, &files, left).await })
+    }
+
+    async fn send_checked(&self, request: Request, files: &Files, left: Duration) -> HttpResult {
         self.count()?;
         let into_blob = request.into_blob;
         let url = request.url.clone();
         let method = rules::method(&request.method)?;
-        let checked = match self.check(method.clone(), request, &files, left).await {
+        let checked = match self.check(method.clone(), request, files, left).await {
             Ok(checked) => checked,
             Err(refused) => {
                 let record = self.trace.request_started(method.as_str(), &url, 0);
@@ -83,7 +88,7 @@ impl Outgoing {
             (Some(fresh), _) => self.exchange(&checked, Some(&*fresh)).await?,
             (None, first) => first?,
         };
-        self.to_guest_response(received, into_blob, &files).await
+        self.to_guest_response(received, into_blob, files).await
     }
 
     async fn check(
@@ -222,6 +227,7 @@ impl Outgoing {
         })?;
         let net = self
             .net
+            .clone()
             .with_identity(identity)
             .with_memory_budget(Arc::new(BodyMemory(memory.clone())))
             .with_body_reader(stream.map(|stream| stream as _));

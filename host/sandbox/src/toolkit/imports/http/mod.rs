@@ -31,11 +31,12 @@ use crate::{
     cassette::{self, CassetteSession},
     contract::v1::http::{Error, Host, Request, Response},
     files::Files,
-    schedule::{meter::Meter, scheduler::AbortOnDrop},
+    schedule::{host_work::HostWork, meter::Meter, scheduler::AbortOnDrop},
     toolkit::State,
 };
 
-type HttpResult = std::result::Result<Response, Error>;
+/// Response to a request of a guest, or the reason that there is none.
+pub(crate) type HttpResult = std::result::Result<Response, Error>;
 
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<HttpResult> {
@@ -88,6 +89,7 @@ impl State {
         let concurrency = outgoing.limits.concurrent_requests.max(1) as usize;
         let files = self.files.clone();
         let meter = self.meter.clone();
+        let host_work = self.host_work.clone();
         let left = self.remaining_time();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.
@@ -97,6 +99,7 @@ impl State {
                     outgoing.clone(),
                     files.clone(),
                     meter.clone(),
+                    host_work.clone(),
                     left,
                     request,
                 )
@@ -111,6 +114,7 @@ impl State {
             self.outgoing.get(&self.trace).clone(),
             self.files.clone(),
             self.meter.clone(),
+            self.host_work.clone(),
             self.remaining_time(),
             request,
         )
@@ -125,12 +129,13 @@ async fn start(
     outgoing: Arc<Outgoing>,
     files: Files,
     meter: Arc<Meter>,
+    host_work: Arc<HostWork<HttpResult>>,
     left: Duration,
     request: Request,
 ) -> HttpResult {
     let exchange = Arc::clone(&outgoing).send(request, files, left);
     if !meter.is_long() {
-        return exchange.await;
+        return host_work.run(exchange).await;
     }
     let mut task = AbortOnDrop(outgoing.caller_runtime.spawn(exchange));
     match (&mut task.0).await {

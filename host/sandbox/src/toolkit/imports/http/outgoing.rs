@@ -108,7 +108,7 @@ impl Outgoing {
         let limits = parts.limits;
         let node = &*parts.node;
         let memory = node.memory.reserve(&parts.tenant);
-        let net = node.net.for_tenant(parts.tenant.clone());
+        let net = node.net.clone().for_tenant(parts.tenant.clone());
         Self {
             net: net.with_proxy(parts.grant.as_ref().and_then(|grant| grant.proxy())),
             policy: parts.policy.clone(),
