@@ -94,7 +94,7 @@ pub(crate) struct GetFile {
     lines: Lines,
 }
 
-/// Range of lines of a text.
+/// Range of lines of text.
 #[derive(Default, Deserialize, JsonSchema)]
 struct Lines {
     /// First line to read, starting at 1. Defaults to the first line.

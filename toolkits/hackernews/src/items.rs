@@ -16,7 +16,7 @@ pub(crate) struct Item {
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
-    /// URL that a story links to; missing for a text story.
+    /// URL that a story links to; missing for stories with text.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// Text of a comment, job or text story, as HTML.

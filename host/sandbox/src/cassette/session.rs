@@ -7,15 +7,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Cassette, Content, Import, Interaction, Request, SignedMessage, Verification};
 use crate::{
-    contract::v1::{http, webhook},
+    contract::v1::{HttpResult, http, webhook},
     files::Files,
     redact::Redactor,
 };
 
 /// Size of one recorded import in addition to its content, in bytes.
 const IMPORT_OVERHEAD_BYTES: usize = 64;
-
-type HttpResult = Result<http::Response, http::Error>;
 
 /// Recorder or player for the imports of one call.
 pub(crate) struct CassetteSession(Mutex<Mode>);

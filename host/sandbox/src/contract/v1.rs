@@ -17,3 +17,6 @@ mod bindings {
 pub(crate) use bindings::toolhost::toolkit::{
     blob, clock, http, log, random, state, types, webhook,
 };
+
+/// Response to a request of a guest, or the reason that there is none.
+pub(crate) type HttpResult = Result<http::Response, http::Error>;

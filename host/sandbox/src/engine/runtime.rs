@@ -47,8 +47,8 @@ const MIN_KEEP_WITH_SCAN: u64 = 128 << 10;
 const KEEP_WITHOUT_SCAN: u64 = 512 << 10;
 /// Table memory kept in a slot, in bytes.
 const KEEP_TABLE: usize = 64 << 10;
-/// Stack memory cleared in place, in bytes. A call that sends no request uses a few KiB. Memory that a
-/// guest used beyond it returns to the kernel.
+/// Stack memory cleared in place, in bytes. Guests use a few KiB, because the host sends their requests
+/// on other stacks. Memory that a guest used beyond it returns to the kernel.
 const KEEP_STACK: usize = 16 << 10;
 /// Stacks and memories whose pages are given back to the kernel in one system call.
 const DECOMMIT_BATCH: usize = 16;

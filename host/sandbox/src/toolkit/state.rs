@@ -9,13 +9,11 @@ use std::{
 use wasmtime::{Result, component::ResourceTable};
 use wasmtime_wasi::WasiCtx;
 
-use super::{
-    imports::http::{HttpResult, LazyOutgoing},
-    webhook_secrets::WebhookSecrets,
-};
+use super::{imports::http::LazyOutgoing, webhook_secrets::WebhookSecrets};
 use crate::{
     Clock, Limits,
     cassette::CassetteSession,
+    contract::v1::HttpResult,
     files::Files,
     schedule::{host_work::HostWork, limiter::Limiter, meter::Meter},
     trace::Trace,

@@ -426,7 +426,7 @@ mod tests {
     use super::*;
     use crate::{Collection, Field};
 
-    static THINGS_COLLECTION: Collection = Collection {
+    static THING_DECLARATION: Collection = Collection {
         name: "things",
         erasure: crate::Erasure::Project,
         fields: &[
@@ -435,16 +435,16 @@ mod tests {
         ],
     };
 
-    const THINGS: CollectionRef = CollectionRef {
+    const THING_COLLECTION: CollectionRef = CollectionRef {
         number: 0,
-        declaration: &THINGS_COLLECTION,
+        declaration: &THING_DECLARATION,
     };
 
     #[test]
     fn bounds_merge_for_numbers_but_not_lists() {
         let all = Query::for_project("p");
         let ranks = all.clone().at_least("rank", 2).below("rank", 9);
-        let (one, rest) = sources(THINGS, &ranks.at_least("rank", 4));
+        let (one, rest) = sources(THING_COLLECTION, &ranks.at_least("rank", 4));
         assert!(
             matches!(
                 one[..],
@@ -457,14 +457,14 @@ mod tests {
                 }]
             ) && !rest
         );
-        let (two, _) = sources(THINGS, &all.at_least("tags", 2).below("tags", 9));
+        let (two, _) = sources(THING_COLLECTION, &all.at_least("tags", 2).below("tags", 9));
         assert_eq!(two.len(), 2);
     }
 
     #[test]
     fn age_bounds_narrow_a_value_range() {
         let recent = Query::for_project("p").at_least("created_at", 5);
-        let (one, _) = sources(THINGS, &recent.is("rank", 1).below("created_at", 7));
+        let (one, _) = sources(THING_COLLECTION, &recent.is("rank", 1).below("created_at", 7));
         assert!(matches!(
             one[..],
             [Source::Values {

@@ -29,14 +29,14 @@ pub(crate) use proxy::send_proxy_request;
 
 use crate::{
     cassette::{self, CassetteSession},
-    contract::v1::http::{Error, Host, Request, Response},
+    contract::v1::{
+        HttpResult,
+        http::{Error, Host, Request},
+    },
     files::Files,
     schedule::{host_work::HostWork, meter::Meter, scheduler::AbortOnDrop},
     toolkit::State,
 };
-
-/// Response to a request of a guest, or the reason that there is none.
-pub(crate) type HttpResult = std::result::Result<Response, Error>;
 
 impl Host for State {
     async fn send(&mut self, request: Request) -> Result<HttpResult> {
