@@ -80,7 +80,7 @@ pub async fn list(
     let found = app.store.list::<Instance>(&query).await?;
     let mut subscriptions = subscribing::views(app, project, &found.items).await?;
     let mut page = LargePage::new(found, INSTANCES_PER_READ);
-    while let Some(part) = page.next_part(cursor_at) {
+    while let Some(part) = page.next_part(Cursor::at) {
         let (views, bytes) = views(app, project, part, &mut subscriptions).await?;
         page.add(views, bytes);
     }
@@ -114,15 +114,6 @@ async fn views(
         }
     }
     Ok((views, bytes))
-}
-
-/// Returns the position of an instance in the list.
-fn cursor_at(record: &Record<Instance>) -> Cursor {
-    Cursor {
-        value: None,
-        created_at: record.created_at,
-        id: record.id.clone(),
-    }
 }
 
 fn query(project: &Project, filter: &Filter, window: Window) -> Query {
