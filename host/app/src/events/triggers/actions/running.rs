@@ -36,7 +36,7 @@ use crate::{
         },
     },
     projects::{self, SharedProject},
-    runs::{self, Execute, Execution, Input, ToolCall},
+    runs::{self, Execution, Input, ToolCall},
     work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled, jittered, retry_delay},
 };
 
@@ -230,20 +230,17 @@ impl Subject {
         };
         let (user_id, account) = self.action.credential(tool, toolkit, user_id, account);
         let arguments = serde_json::to_vec(&self.arguments).map_err(errors::internal)?;
-        let request = Execute {
-            tool: self.action.tool.clone(),
-            version: self.action.version.clone(),
-            call: ToolCall {
-                user_id,
-                account,
-                custom: None,
-                session: None,
-                input: Input::Arguments(arguments.into()),
-                // The log can be searched for the executions of an instance.
-                request_id: self.instance.id.as_str().into(),
-            },
+        let call = ToolCall {
+            user_id,
+            account,
+            custom: None,
+            session: None,
+            input: Input::Arguments(arguments.into()),
+            // The log can be searched for the executions of an instance.
+            request_id: self.instance.id.as_str().into(),
         };
-        runs::execute(app, &self.project, request).await.map(Some)
+        let executed = runs::execute(app, &self.project, tool, call).await;
+        executed.map(Some)
     }
 }
 
