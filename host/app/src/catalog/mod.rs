@@ -227,6 +227,12 @@ impl Catalog {
         self.current.load().tool(slug, version)
     }
 
+    /// Finds a trigger type in a version of its toolkit. Fails if the version lacks it.
+    pub(crate) fn trigger(&self, slug: &str, version: &str) -> Result<ResolvedTrigger> {
+        let versions = VersionSelector::all(version);
+        self.current.load().trigger(slug, &versions)
+    }
+
     /// Finds a version of a toolkit. Fails if the toolkit or the version does not exist.
     pub fn release(&self, slug: &str, version: &str) -> Result<Arc<Release>> {
         self.current.load().release(slug, version).cloned()

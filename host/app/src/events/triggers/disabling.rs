@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::VersionSelector,
     core::clock::iso,
     events::{
         errors,
@@ -44,9 +43,8 @@ pub(super) async fn add(
 ) -> Result<Batch> {
     let now = batch.now;
     instance.body.disable(Some(reason), now);
-    let versions = VersionSelector::all(&instance.body.version);
-    let found = app.catalog.snapshot();
-    let found = found.trigger(&instance.body.trigger, &versions).ok();
+    let body = &instance.body;
+    let found = app.catalog.trigger(&body.trigger, &body.version).ok();
     let data = Data {
         id: &instance.id,
         connected_account_id: instance.body.account.as_str(),

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     App, Result,
-    catalog::VersionSelector,
     core::large_pages::LargePage,
     events::delivery::{self, Delivery},
     projects::Project,
@@ -155,9 +154,8 @@ async fn view(
     let seal = Seal::new(app, &project.id, &progress.id).await?;
     let mut config = seal.open_config(&progress.body)?;
     if project.stored.config.mask_secrets {
-        let versions = VersionSelector::all(&record.body.version);
-        let catalog = app.catalog.snapshot();
-        let resolved = catalog.trigger(&record.body.trigger, &versions).ok();
+        let body = &record.body;
+        let resolved = app.catalog.trigger(&body.trigger, &body.version).ok();
         config = config::mask(resolved.as_ref(), config);
     }
     let poll = seal.open_status(&progress.body)?;

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     App, Result, accounts,
-    catalog::{ResolvedTrigger, VersionSelector},
+    catalog::ResolvedTrigger,
     core::{clock::time_after, ids::ProjectId, truncate},
     events::{errors, event::NewEvent, outbox},
     files,
@@ -161,9 +161,8 @@ impl Subject {
         let Some(project) = projects::find(app, &project).await? else {
             return Ok(None);
         };
-        let versions = VersionSelector::all(&instance.body.version);
-        let found = app.catalog.snapshot();
-        let found = found.trigger(&instance.body.trigger, &versions)?;
+        let body = &instance.body;
+        let found = app.catalog.trigger(&body.trigger, &body.version)?;
         let progress = claim.body().await;
         let seal = Seal::new(app, &project.id, claim.id()).await?;
         Ok(Some(Self {
