@@ -15,7 +15,6 @@ use crate::{
     events::{
         errors,
         event::{EventKind, NewEvent},
-        outbox,
     },
     projects::Project,
     work::{Claim, Claimable},
@@ -60,7 +59,7 @@ pub(super) async fn add(
         trigger: Some(source::trigger_source(app, &instance)?),
         ..NewEvent::new(EventKind::TriggerDisabled, data.into())
     };
-    let batch = outbox::add(app, &project.id, batch, event).await?;
+    let batch = app.outbox.add(&project.id, batch, &event).await?;
     Ok(batch.update(&instance))
 }
 
