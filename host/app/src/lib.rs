@@ -128,8 +128,8 @@ pub struct App {
     pub(crate) sink: Option<events::sink::Sink>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
-    /// The recipes that are actions of trigger instances.
-    pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
+    /// The functions with recipes for the actions of trigger instances.
+    pub(crate) recipe_actions: events::triggers::actions::RecipeActions,
     /// The MCP servers that were read lately.
     pub(crate) mcp_servers: agents::mcp_servers::ServerCache,
     /// The settings of tool router sessions.
@@ -247,7 +247,7 @@ impl App {
             outbox,
             sink,
             triggers: parts.triggers,
-            recipe_actions: &agents::recipes::TriggerRecipes,
+            recipe_actions: agents::recipes::RECIPE_ACTIONS,
             mcp_servers: agents::mcp_servers::new_cache(),
             sessions: parts.sessions,
             connection_waits: KeyedLimit::new(agents::meta::MAX_WAITS_PER_PROJECT),

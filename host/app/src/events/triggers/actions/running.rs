@@ -225,7 +225,7 @@ impl Subject {
                     account,
                     arguments: self.arguments.clone(),
                 };
-                return app.recipe_actions.run(app, action).await;
+                return (app.recipe_actions.run)(app, action).await;
             }
         };
         let (user_id, account) = self.action.credential(tool, toolkit, user_id, account);
