@@ -94,7 +94,7 @@ pub async fn execute(
         session: request.session,
         request_id: request.request_id,
         arguments: arguments.json.clone(),
-        tokens: arguments.tokens,
+        tokens: arguments.tokens.map(Box::new),
     };
     let mut record = OpenRecord::open(app, slot, subject);
     let run = Run {
