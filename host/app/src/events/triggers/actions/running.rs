@@ -24,7 +24,7 @@ use crate::{
     core::{
         clock::time_after,
         ids::{ProjectId, TriggerInstanceId},
-        mapping,
+        mapping::Filling,
     },
     events::{
         errors,
@@ -180,7 +180,8 @@ impl Subject {
         let malformed =
             |cause: &dyn Display| errors::internal(format_args!("event {}: {cause}", claim.id()));
         let message = serde_json::from_slice(&message).map_err(|cause| malformed(&cause))?;
-        let arguments = mapping::fill_members(&action.arguments, &[(EVENT_ROOT, &message)])
+        let arguments = Filling::new(&[(EVENT_ROOT, &message)])
+            .members(&action.arguments)
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
         let target = action.target(app)?;
         let recipe = match (&target, seal.open_recipe(&progress.body)?) {
