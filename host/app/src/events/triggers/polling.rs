@@ -79,7 +79,7 @@ pub(crate) fn queue() -> Queue<Progress, App, PacedPermit> {
         name: "trigger_polls",
         shares: POLL_SHARES,
         lease_ttl: LEASE_TTL,
-        retry_delay: |_| Some(RETRY_DELAY),
+        retry_delay: |_| RETRY_DELAY,
         admission: Admission {
             key: |progress| format!("polls {}", progress.project),
             acquire: |app, key, now| app.pacer.acquire(key, now.0),

@@ -65,7 +65,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, PacedPermit> {
         name: "trigger_subscriptions",
         shares: SUBSCRIPTION_SHARES,
         lease_ttl: LEASE_TTL,
-        retry_delay: |_| Some(RETRY_DELAY),
+        retry_delay: |_| RETRY_DELAY,
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
             acquire: |app, key, now| app.pacer.acquire(key, now.0),
