@@ -122,12 +122,14 @@ pub struct App {
     pub(crate) installations: runs::Installations,
     /// The webhooks that trigger instances receive at the same time.
     pub(crate) receptions: events::triggers::Receptions,
+    /// The parts that store events.
+    pub(crate) outbox: Arc<events::outbox::Outbox>,
     /// The queue of the operator that gets every event, if there is one.
-    pub(crate) sink: Option<Arc<events::sink::Sink>>,
+    pub(crate) sink: Option<events::sink::Sink>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
-    /// The recipes that are actions of trigger instances.
-    pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
+    /// The functions with recipes for the actions of trigger instances.
+    pub(crate) recipe_actions: events::triggers::actions::RecipeActions,
     /// The MCP servers that were read lately.
     pub(crate) mcp_servers: agents::mcp_servers::ServerCache,
     /// The settings of tool router sessions.
@@ -196,12 +198,18 @@ impl App {
     /// be read, or if the system refuses a thread.
     pub async fn open(mut parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
         let sink = match parts.sink.take() {
-            Some(url) => Some(Arc::new(events::sink::Sink::open(url).await?)),
+            Some(url) => Some(events::sink::Sink::open(url).await?),
             None => None,
         };
         let quotas = projects::quotas::Quotas::open(parts.quotas, &parts.store).await?;
         let quotas = Arc::new(quotas);
-        let accounts = token_manager(&parts, sink.clone(), quotas.clone());
+        let outbox = Arc::new(events::outbox::Outbox {
+            store: parts.store.clone(),
+            vault: parts.vault.clone(),
+            quotas: quotas.clone(),
+            has_sink: sink.is_some(),
+        });
+        let accounts = token_manager(&parts, outbox.clone());
         let catalog = catalog::load(&parts.store, parts.schema_file).await?;
         let usage = Arc::new(catalog::Usage::default());
         let (log, writer) = runs::log::open(
@@ -236,9 +244,10 @@ impl App {
             pacer: Pacer::new(work::MAX_DEFERRAL),
             installations: runs::Installations::default(),
             receptions: events::triggers::Receptions::default(),
+            outbox,
             sink,
             triggers: parts.triggers,
-            recipe_actions: &agents::recipes::TriggerRecipes,
+            recipe_actions: agents::recipes::RECIPE_ACTIONS,
             mcp_servers: agents::mcp_servers::new_cache(),
             sessions: parts.sessions,
             connection_waits: KeyedLimit::new(agents::meta::MAX_WAITS_PER_PROJECT),
@@ -325,17 +334,10 @@ impl App {
     }
 }
 
-fn token_manager(
-    parts: &Parts,
-    sink: Option<Arc<events::sink::Sink>>,
-    quotas: Arc<projects::quotas::Quotas>,
-) -> accounts::TokenManager {
+fn token_manager(parts: &Parts, outbox: Arc<events::outbox::Outbox>) -> accounts::TokenManager {
     let expiry = events::ExpiryEvents {
-        store: parts.store.clone(),
-        vault: parts.vault.clone(),
+        outbox,
         data: parts.webhooks.account_data.clone(),
-        sink,
-        quotas,
     };
     accounts::TokenManager::new(
         parts.store.clone(),

@@ -62,6 +62,17 @@ pub struct Cursor {
     pub id: String,
 }
 
+impl Cursor {
+    /// Returns the position of a record in a list without an ordering field.
+    pub fn at<T>(record: &Record<T>) -> Cursor {
+        Cursor {
+            value: None,
+            created_at: record.created_at,
+            id: record.id.clone(),
+        }
+    }
+}
+
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {

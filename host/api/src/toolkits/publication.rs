@@ -146,10 +146,7 @@ pub(crate) async fn deprecate(
     Path((slug, version)): Path<(String, String)>,
     Query(query): Query<DeprecationQuery>,
 ) -> ApiResult<Json<PublishedView>> {
-    let release = if query.undo.unwrap_or(false) {
-        catalog::restore(key.app(), &slug, &version).await?
-    } else {
-        catalog::deprecate(key.app(), &slug, &version).await?
-    };
+    let is_deprecated = !query.undo.unwrap_or(false);
+    let release = catalog::set_deprecated(key.app(), &slug, &version, is_deprecated).await?;
     Ok(Json(PublishedView::from(&*release)))
 }

@@ -3,7 +3,7 @@
 use app::{
     catalog::Snapshot,
     core::{ids::LogId, request_id::RequestId},
-    runs::{self, Execute, Execution, Input, ToolCall, prompt::Prompt},
+    runs::{self, Execution, Input, ToolCall, prompt::Prompt},
 };
 use axum::http::HeaderName;
 use bytes::Bytes;
@@ -86,15 +86,16 @@ pub(crate) async fn execute(
     let request_id = request_id();
     let turns = &key.app().large_work;
     let project = &key.project.tenant;
-    let parsed = turns.scan(project, size, move || {
-        request(slug, prefix, &bytes, headers, request_id)
-    });
-    let (request, notes) = parsed.await??;
+    let parsed = turns.scan(project, size, move || request(&bytes, headers, request_id));
+    let (call, notes) = parsed.await??;
     CURRENT_REQUEST.with(|context| context.warnings.lock().extend(notes.warnings));
-    let execution = runs::execute(key.app(), &key.project, request).await?;
+    let version = notes.version.as_deref();
+    let version = version.unwrap_or_else(|| prefix.tool_version());
+    let tool = key.app().catalog.tool(&slug, version)?;
+    let execution = runs::execute(key.app(), &key.project, &tool, call).await?;
     let unknown = &execution.unknown_arguments;
     CURRENT_REQUEST.with(|context| context.warnings.lock().add_arguments(unknown));
-    let tells_versions = prefix == Prefix::V3 && !notes.names_version;
+    let tells_versions = prefix == Prefix::V3 && notes.version.is_none();
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
     let size = execution.data.len();
     let reply = turns
@@ -120,42 +121,36 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
     ))
 }
 
-/// Facts about the body of an execution, in addition to the request itself.
+/// Facts about the body of an execution, in addition to the call itself.
 struct BodyNotes {
-    names_version: bool,
+    /// The version selector that the body names.
+    version: Option<String>,
     warnings: Warnings,
 }
 
 fn request(
-    tool: String,
-    prefix: Prefix,
     bytes: &Bytes,
     headers: Vec<(String, String)>,
     request_id: RequestId,
-) -> ApiResult<(Execute, BodyNotes)> {
+) -> ApiResult<(ToolCall, BodyNotes)> {
     let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
     let input = input(bytes, body.text, body.arguments, headers)?;
     let user_id = body.user_id.or(body.entity_id);
     refuse_nul("user_id", user_id.as_deref())?;
     let account = named_account(body.connected_account_id)?;
-    let version = not_blank(body.version);
     let notes = BodyNotes {
-        names_version: version.is_some(),
+        version: not_blank(body.version),
         warnings,
     };
-    let request = Execute {
-        tool,
-        version: version.unwrap_or_else(|| prefix.tool_version().to_owned()),
-        call: ToolCall {
-            user_id,
-            account,
-            custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
-            session: None,
-            input,
-            request_id,
-        },
+    let call = ToolCall {
+        user_id,
+        account,
+        custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
+        session: None,
+        input,
+        request_id,
     };
-    Ok((request, notes))
+    Ok((call, notes))
 }
 
 /// Returns the arguments as a part of the received bytes, or the prompt.
@@ -188,16 +183,10 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &str) -> app::Result<Execute> {
-        request(
-            "T".into(),
-            Prefix::V3_1,
-            &Bytes::from(body.to_owned()),
-            Vec::new(),
-            RequestId::default(),
-        )
-        .map(|(request, _)| request)
-        .map_err(|failure| match failure {
+    fn read(body: &str) -> app::Result<ToolCall> {
+        let bytes = Bytes::from(body.to_owned());
+        let read = request(&bytes, Vec::new(), RequestId::default());
+        read.map(|(call, _)| call).map_err(|failure| match failure {
             ApiError::App(error) => error,
             ApiError::Http(error) => panic!("{error:?}"),
         })
@@ -213,7 +202,7 @@ mod tests {
             ("", "{}"),
             (r#"{"arguments":null}"#, "{}"),
         ] {
-            let Input::Arguments(arguments) = read(body).unwrap().call.input else {
+            let Input::Arguments(arguments) = read(body).unwrap().input else {
                 panic!("{body}")
             };
             assert_eq!(arguments, expected);
@@ -227,7 +216,7 @@ mod tests {
             (r#"{"entity_id":"e","user_id":"u"}"#, "u"),
         ] {
             let read = read(body).unwrap();
-            assert_eq!(read.call.user_id.as_deref(), Some(user), "{body}");
+            assert_eq!(read.user_id.as_deref(), Some(user), "{body}");
         }
     }
 
@@ -273,6 +262,6 @@ mod tests {
     #[test]
     fn null_arguments_leave_the_text() {
         let read = read(r#"{"text":"do it","arguments":null}"#).unwrap();
-        assert!(matches!(read.call.input, Input::Prompt(_)));
+        assert!(matches!(read.input, Input::Prompt(_)));
     }
 }

@@ -83,7 +83,7 @@ view! {
     #[schema(as = WebhookAttempt)]
     struct AttemptView from attempt: Attempt {
         #[schema(format = DateTime)] at: String = iso(attempt.at),
-        duration_ms: u64 = u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+        duration_ms: u64 = attempt.duration_ms,
         /// Status of the response; null without a response.
         status!: Option<u16> = attempt.status,
         /// Reason why there was no response.

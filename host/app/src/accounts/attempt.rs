@@ -205,7 +205,7 @@ async fn sweep_at(claim: &JobClaim, now: Time) -> Result<()> {
         claim.succeeded(committed).await?;
     }
     let old = Query::all_projects().below("until", time_before(now, USED_LINK_TTL).0);
-    erase_all(claim, &COLLECTION, old, BATCH_SIZE, |_| true).await
+    erase_all(claim, &COLLECTION, old, BATCH_SIZE).await
 }
 
 #[cfg(test)]

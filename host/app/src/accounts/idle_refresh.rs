@@ -34,7 +34,7 @@ pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
         name: "idle_refresh",
         shares: IDLE_REFRESH_SHARES,
         lease_ttl: app.accounts.settings.lease_ttl,
-        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        retry_delay: |attempts| doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts),
         admission: Admission::by_project(),
         work: |app: &App, claim, ()| Box::pin(refresh(app, claim)),
     }

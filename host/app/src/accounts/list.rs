@@ -145,8 +145,7 @@ pub async fn list(
 fn cursor(record: &Record<Account>, by_change: bool) -> Cursor {
     Cursor {
         value: by_change.then(|| record.body.changed_at.0.into()),
-        created_at: record.created_at,
-        id: record.id.clone(),
+        ..Cursor::at(record)
     }
 }
 

@@ -116,5 +116,5 @@ pub(super) async fn run(
         request_id: caller.request_id.clone(),
     };
     // An execution is large, and the calls that contain it would exceed the stack of a thread.
-    Box::pin(runs::execute_resolved(app, &caller.project, found, call)).await
+    Box::pin(runs::execute(app, &caller.project, found, call)).await
 }

@@ -2,7 +2,7 @@
 //!
 //! The catalog is kept in memory and replaced as a whole, so that a lookup takes no lock and a
 //! reader never sees half of a publication. It is read from the store once, at start. After that it
-//! changes only through [`publish`] and [`deprecate`], and through `refresh`, which reads the
+//! changes only through [`publish`] and [`set_deprecated`], and through `refresh`, which reads the
 //! publications of other servers. Each change is committed to the store before it becomes visible
 //! in memory.
 
@@ -47,7 +47,7 @@ pub(crate) use described_names::{UnknownName, misspellings, undescribed_names};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{
-    MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish, restore,
+    MAX_COMPONENT_BYTES, Published, Terms, identity, load, manifest_of, publish, set_deprecated,
 };
 pub use schema::{LARGE_CHECK_DEADLINE, Schema};
 pub use schema_file::SchemaFile;
@@ -225,6 +225,12 @@ impl Catalog {
     /// every version is deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
         self.current.load().tool(slug, version)
+    }
+
+    /// Finds a trigger type in a version of its toolkit. Fails if the version lacks it.
+    pub(crate) fn trigger(&self, slug: &str, version: &str) -> Result<ResolvedTrigger> {
+        let versions = VersionSelector::all(version);
+        self.current.load().trigger(slug, &versions)
     }
 
     /// Finds a version of a toolkit. Fails if the toolkit or the version does not exist.

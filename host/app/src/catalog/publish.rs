@@ -145,19 +145,9 @@ pub async fn publish(
     commit_version(app, stored, &installed.manifest, terms.breaking).await
 }
 
-/// Deprecates a version, which is then used only if it is named exactly. Does nothing if the version
-/// is already deprecated. Fails if the version does not exist.
-pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
-    set_deprecated(app, slug, version, true).await
-}
-
-/// Ends the deprecation of a version. Does nothing if the version is not deprecated. Fails if the
-/// version does not exist.
-pub async fn restore(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
-    set_deprecated(app, slug, version, false).await
-}
-
-async fn set_deprecated(
+/// Deprecates a version, which is then used only if it is named exactly, or ends its deprecation. Fails
+/// if the version does not exist.
+pub async fn set_deprecated(
     app: &App,
     slug: &str,
     version: &str,

@@ -32,19 +32,6 @@ pub(crate) struct Placeholder<'a> {
     pub(crate) path: &'a str,
 }
 
-/// Fills values into the members of an object. The error says what is wrong.
-pub(crate) fn fill_members(
-    members: &Map<String, Value>,
-    roots: &[Root<'_>],
-) -> Result<Map<String, Value>, String> {
-    Filling::new(roots).members(members)
-}
-
-/// Fills values into a value. The error says what is wrong.
-pub(crate) fn fill(value: &Value, roots: &[Root<'_>]) -> Result<Value, String> {
-    Filling::new(roots).value(value)
-}
-
 /// Adds a line with its path for each wrong placeholder of a value, until there are [`MAX_PROBLEMS`].
 /// `problem_of` returns the problem of a well-formed one.
 pub(crate) fn add_problems(
@@ -100,7 +87,11 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn members(&mut self, members: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    /// Fills values into the members of an object. The error says what is wrong.
+    pub(crate) fn members(
+        &mut self,
+        members: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, String> {
         let filled = members.iter();
         filled
             .map(|(name, value)| Ok((name.clone(), self.value(value)?)))

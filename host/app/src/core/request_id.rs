@@ -31,11 +31,6 @@ impl RequestId {
     pub fn into_text(self) -> String {
         String::from(&*self.text)
     }
-
-    /// Returns the text of the id without a copy.
-    pub(crate) fn into_shared_text(self) -> Arc<str> {
-        self.text
-    }
 }
 
 impl Deref for RequestId {

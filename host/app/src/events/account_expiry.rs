@@ -6,31 +6,23 @@
 use std::sync::Arc;
 
 use futures::{FutureExt as _, future::BoxFuture};
-use store::{Batch, Store};
+use store::Batch;
 
 use super::{
     AccountData, errors,
     event::{EventKind, NewEvent},
-    outbox,
-    sink::Sink,
+    outbox::Outbox,
 };
 use crate::{
     Result,
     accounts::{AccountView, ExpiryListener},
-    core::{
-        ids::{AccountId, ProjectId},
-        vault::Vault,
-    },
-    projects::quotas::Quotas,
+    core::ids::{AccountId, ProjectId},
 };
 
 /// Makes an event of each expiry of an account.
 pub(crate) struct ExpiryEvents {
-    pub(crate) store: Store,
-    pub(crate) vault: Arc<Vault>,
+    pub(crate) outbox: Arc<Outbox>,
     pub(crate) data: AccountData,
-    pub(crate) sink: Option<Arc<Sink>>,
-    pub(crate) quotas: Arc<Quotas>,
 }
 
 impl ExpiryListener for ExpiryEvents {
@@ -44,16 +36,7 @@ impl ExpiryListener for ExpiryEvents {
                 account: Some(id),
                 ..NewEvent::new(EventKind::AccountExpired, data.into())
             };
-            outbox::add_in(
-                &self.store,
-                &self.vault,
-                self.sink.as_deref(),
-                &self.quotas,
-                &project,
-                batch,
-                &event,
-            )
-            .await
+            self.outbox.add(&project, batch, &event).await
         }
         .boxed()
     }

@@ -292,12 +292,12 @@ pub async fn get(
 pub(super) async fn open(
     app: &App,
     project: &ProjectId,
-    record: Record<Delivery>,
+    mut record: Record<Delivery>,
 ) -> Result<(DeliveryView, Vec<Attempt>)> {
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    let stored = std::mem::take(&mut record.body.attempt_log).into_iter();
     let context = seal_context(project, &record.id);
-    let stored = record.body.attempt_log.iter();
-    let opened = stored.map(|attempt| attempt.open(&key, context));
+    let opened = stored.map(|attempt| attempt.try_map(|text| key.open(context, &text)));
     let attempts = opened.collect::<Result<_>>()?;
     Ok((DeliveryView::open(&key, project, record)?, attempts))
 }

@@ -40,7 +40,7 @@ pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
         ),
     ];
     for (collection, query) in erased {
-        erase_all(claim, collection, query, RECORDS_PER_BATCH, |_| true).await?;
+        erase_all(claim, collection, query, RECORDS_PER_BATCH).await?;
     }
     Ok(())
 }

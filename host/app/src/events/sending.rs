@@ -217,7 +217,7 @@ async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, 
     let sent = net.send(request).await;
     let mut attempt = Attempt {
         at,
-        duration: started.elapsed(),
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         status: None,
         error: None,
         response: None,

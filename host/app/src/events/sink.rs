@@ -199,10 +199,7 @@ async fn send(app: &App, claim: Arc<Claim<SinkMessage>>) -> Result<Next> {
         return Ok(Next::GiveUp { reason });
     }
     sleep(FAILURE_PAUSE).await;
-    Ok(Next::Retry {
-        reason,
-        not_before: None,
-    })
+    Ok(Next::Retry { reason })
 }
 
 /// Ends a message that needs no further attempt.

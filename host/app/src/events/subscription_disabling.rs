@@ -7,7 +7,6 @@ use store::{Batch, Record, Time};
 use super::{
     errors,
     event::{EventKind, NewEvent},
-    outbox,
     subscriptions::{COLLECTION, DisableReason, Disabled, Subscription},
 };
 use crate::{
@@ -49,7 +48,7 @@ pub(super) async fn disable(
         }
         found.body.disabled = Some(Disabled { at, reason });
         let event = NewEvent::new(EventKind::SubscriptionDisabled, data.clone().into());
-        let batch = outbox::add(app, &owner, batch.update(&found), event).await?;
+        let batch = app.outbox.add(&owner, batch.update(&found), &event).await?;
         Ok::<_, Error>((batch, true))
     });
     let is_disabled = disabled.await?;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{
     delivery::{COLLECTION, DeliveryView},
     event::{EventKind, NewEvent, TriggerSource},
-    outbox, subscriptions,
+    subscriptions,
 };
 use crate::{
     App, Error, Result,
@@ -33,8 +33,8 @@ pub async fn send_test_event(
     let sent = app.store.change(&COLLECTION, to, || async {
         let record = subscriptions::record(app, project, subscription).await?;
         let batch = Batch::at(app.clock.now()).check(&record);
-        let batch = outbox::add_for(app, &project.id, batch, &event, &record).await?;
-        Ok::<_, Error>((batch, ()))
+        let added = app.outbox.add_for(&project.id, batch, &event, &record);
+        Ok::<_, Error>((added.await?, ()))
     });
     sent.await?;
     let id = DeliveryId::for_event(event.id, subscription);

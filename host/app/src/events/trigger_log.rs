@@ -162,11 +162,7 @@ pub async fn list(
             let is_full = entries.len() as u64 >= limit || bytes >= MAX_PAGE_BYTES;
             if is_full || read >= MAX_READ_EVENTS {
                 let is_last = page.next.is_none() && last.as_ref() == Some(&event.id);
-                let next = (!is_last).then(|| Cursor {
-                    value: None,
-                    created_at: event.created_at,
-                    id: event.id.clone(),
-                });
+                let next = (!is_last).then(|| Cursor::at(event));
                 return Ok(EntryPage { entries, next });
             }
         }

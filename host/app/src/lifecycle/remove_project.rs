@@ -163,14 +163,14 @@ async fn erase_records<T: Claimable>(claim: &Claim<T>, id: &ProjectId) -> Result
     let erased = [Erasure::Project, Erasure::HidingProject];
     let erased = COLLECTIONS.iter().filter(|of| erased.contains(&of.erasure));
     for collection in erased {
-        erase_all(claim, collection, all.clone(), RECORDS_PER_BATCH, |_| true).await?;
+        erase_all(claim, collection, all.clone(), RECORDS_PER_BATCH).await?;
     }
     // Hidden records hold as much data as the others. No index of PostgreSQL has them, so that
     // finding them reads the whole table.
     let hiding = COLLECTIONS.iter();
     for collection in hiding.filter(|of| of.erasure == Erasure::HidingProject) {
         let hidden = all.clone().only_deleted();
-        erase_all(claim, collection, hidden, RECORDS_PER_BATCH, |_| true).await?;
+        erase_all(claim, collection, hidden, RECORDS_PER_BATCH).await?;
     }
     Ok(())
 }

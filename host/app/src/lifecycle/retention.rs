@@ -70,11 +70,7 @@ async fn erase_hidden_before(claim: &JobClaim, oldest: Time) -> Result<()> {
             let Some(last) = rows.last() else {
                 break;
             };
-            query = query.after(Cursor {
-                value: None,
-                created_at: last.created_at,
-                id: last.id.clone(),
-            });
+            query = query.after(Cursor::at(last));
             let mut batch = claim.batch().await?;
             for row in &rows {
                 if !(*collection == auth_configs::COLLECTION

@@ -194,7 +194,7 @@ pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outco
 pub(crate) async fn delete_expired(app: &App, claim: &JobClaim) -> Result<()> {
     let cutoff = time_before(app.clock.now(), KEY_TTL);
     let expired = Query::all_projects().below("created_at", cutoff.0);
-    erase_all(claim, &COLLECTION, expired, ERASE_BATCH, |_| true).await
+    erase_all(claim, &COLLECTION, expired, ERASE_BATCH).await
 }
 
 /// Erases a record. One that another server has erased or changed first is not an error.

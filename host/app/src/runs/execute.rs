@@ -22,17 +22,6 @@ use crate::{
     projects::SharedProject,
 };
 
-/// A request to execute a tool.
-#[derive(Debug)]
-pub struct Execute {
-    /// The slug, in upper or lower case.
-    pub tool: String,
-    /// The version selector: `latest`, an exact version, or the base version.
-    pub version: String,
-    /// The call of the tool.
-    pub call: ToolCall,
-}
-
 /// A call of a tool by a user.
 #[derive(Debug)]
 pub struct ToolCall {
@@ -68,15 +57,9 @@ pub struct Execution {
 }
 
 /// Executes a tool for a user of a project and records the execution. Fails only before the tool
-/// runs: if the tool or account is unknown, the arguments do not match the schema or cannot be made
-/// from the prompt, or no capacity is free. After that, every outcome is an [`Execution`].
-pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
-    let resolved = app.catalog.tool(&request.tool, &request.version)?;
-    execute_resolved(app, project, &resolved, request.call).await
-}
-
-/// Executes a tool that the caller has resolved, as [`execute`] does.
-pub(crate) async fn execute_resolved(
+/// runs: if the account is unknown, the arguments do not match the schema or cannot be made from the
+/// prompt, or no capacity is free. After that, every outcome is an [`Execution`].
+pub async fn execute(
     app: &App,
     project: &SharedProject,
     resolved: &ResolvedTool,
@@ -111,7 +94,7 @@ pub(crate) async fn execute_resolved(
         session: request.session,
         request_id: request.request_id,
         arguments: arguments.json.clone(),
-        tokens: arguments.tokens,
+        tokens: arguments.tokens.map(Box::new),
     };
     let mut record = OpenRecord::open(app, slot, subject);
     let run = Run {

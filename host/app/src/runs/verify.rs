@@ -55,7 +55,6 @@ fn to_run<'a>(check: &CredentialCheck<'a>) -> Result<Run<'a, 'a, Request>> {
     }
     let policy = Policy {
         egress: allowed_origins(release, base.as_deref()),
-        read_only: false,
         ..Policy::default()
     };
     Ok(Run {

@@ -9,9 +9,9 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay after a failed attempt of a queue.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Returns the delay of a queue that never gives a record up.
-pub(crate) fn retry_delay(attempts: u32) -> Option<Duration> {
-    Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts))
+/// Returns the delay of a queue after a number of failed attempts.
+pub(crate) fn retry_delay(attempts: u32) -> Duration {
+    doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)
 }
 
 /// Returns the delay after a number of failed attempts: `first`, doubled with each further attempt,

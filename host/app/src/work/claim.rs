@@ -112,8 +112,6 @@ pub(crate) trait Claimable: Document + Clone {
     /// Changes the document when it is claimed. `lapsed` is true if the last claim has ended without
     /// an outcome.
     fn on_claim(&mut self, _lapsed: bool) {}
-    /// Changes the document when its queue gives it up, which makes it a dead letter.
-    fn on_give_up(&mut self, _reason: &str, _now: Time) {}
 }
 
 /// The store in which records are claimed, and its clock.

@@ -1,25 +1,21 @@
 //! Erasure of many records in small batches, so that other writers are not delayed. Under a claim, a
 //! server that has lost it erases nothing.
 
-use store::{Batch, Collection, CommitError, Query, Row};
+use store::{Batch, Collection, CommitError, Query};
 
 use super::claim::{Claim, Claimable};
 use crate::{App, Result};
 
-/// Erases the records at the beginning of a list for as long as `is_erased` returns true for one on
-/// the first page of `page_records` records. Their bodies are not read. Records that are changed
-/// meanwhile are read again.
+/// Erases all records of a list under a claim, as [`erase_list`] does.
 pub(crate) async fn erase_all<T: Claimable>(
     claim: &Claim<T>,
     collection: &'static Collection,
     query: Query,
     page_records: u64,
-    is_erased: impl Fn(&Row) -> bool,
 ) -> Result<()> {
     let query = query.page(0, page_records).uncounted().without_bodies();
     loop {
-        let mut rows = claim.store().rows(collection, &query).await?.rows;
-        rows.retain(&is_erased);
+        let rows = claim.store().rows(collection, &query).await?.rows;
         if rows.is_empty() {
             return Ok(());
         }

@@ -23,7 +23,7 @@
 //! `deliver` reads the record with [`Claim::body`], does the work, and commits its results with
 //! [`Claim::end`] or [`Claim::erase`] before it returns [`Next::Ended`]. An error or [`Next::Retry`]
 //! counts as a failed attempt, [`Next::At`] does not, and [`Next::GiveUp`] makes the record a dead
-//! letter, as the end of the schedule does. To add a recurring job, add a [`Job`] to the same list.
+//! letter. To add a recurring job, add a [`Job`] to the same list.
 
 mod backoff;
 mod claim;

@@ -51,8 +51,7 @@ pub(crate) struct Queue<T, C, R = ()> {
     /// Time after which another worker may take the record of a lost one.
     pub(crate) lease_ttl: Duration,
     /// Returns the delay before the next attempt after a number of failed ones, without jitter.
-    /// `None` gives the record up.
-    pub(crate) retry_delay: fn(attempts: u32) -> Option<Duration>,
+    pub(crate) retry_delay: fn(attempts: u32) -> Duration,
     /// Decides which records are worked on at a time.
     pub(crate) admission: Admission<T, C, R>,
     /// Works on a claimed record. An error counts as [`Next::Retry`].
@@ -95,11 +94,7 @@ pub(crate) enum Next {
     /// The record is due at a time. The attempt counts neither as a success nor as a failure.
     At(Time),
     /// The attempt failed.
-    Retry {
-        reason: String,
-        /// Time before which the provider asks not to be tried again.
-        not_before: Option<Time>,
-    },
+    Retry { reason: String },
     /// No attempt can succeed.
     GiveUp { reason: String },
 }
@@ -135,22 +130,15 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
 
     /// Works on a claimed record once.
     async fn attempt(&self, claim: Arc<Claim<T>>, permit: R, context: &C) -> Result<()> {
-        let id = claim.id();
-        let attempts = claim.attempts().await;
-        let next = if attempts > 0 && (self.retry_delay)(attempts).is_none() {
-            let reason = "its workers were lost".to_owned();
-            Next::GiveUp { reason }
-        } else {
-            let work = AssertUnwindSafe((self.work)(context, claim.clone(), permit)).catch_unwind();
-            match claim.keep(work).await {
-                Ok(Ok(Ok(next))) => next,
-                Ok(Ok(Err(cause))) => Next::retry(&cause),
-                Ok(Err(_)) => Next::retry(&errors::internal("the work has panicked")),
-                Err(lost) => {
-                    let queue = self.name;
-                    tracing::warn!(id, queue, "{lost}; this server stops working on it");
-                    return Ok(());
-                }
+        let work = AssertUnwindSafe((self.work)(context, claim.clone(), permit)).catch_unwind();
+        let next = match claim.keep(work).await {
+            Ok(Ok(Ok(next))) => next,
+            Ok(Ok(Err(cause))) => Next::retry(&cause),
+            Ok(Err(_)) => Next::retry(&errors::internal("the work has panicked")),
+            Err(lost) => {
+                let (id, queue) = (claim.id(), self.name);
+                tracing::warn!(id, queue, "{lost}; this server stops working on it");
+                return Ok(());
             }
         };
         match self.settle(&claim, next).await {
@@ -163,22 +151,19 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Ends the claim as the work demands.
     async fn settle(&self, claim: &Claim<T>, next: Next) -> Committed {
         let id = claim.id();
-        let (reason, not_before) = match next {
+        let (reason, is_retried) = match next {
             Next::Ended => return Ok(()),
             Next::At(due) => {
                 let batch = claim.batch().await?;
                 return claim.end(batch, |body| body.work().due = Some(due)).await;
             }
-            Next::Retry { reason, not_before } => (reason, Some(not_before.unwrap_or_default())),
-            Next::GiveUp { reason } => (reason, None),
+            Next::Retry { reason } => (reason, true),
+            Next::GiveUp { reason } => (reason, false),
         };
         let batch = claim.batch().await?;
-        let now = batch.now;
         let attempts = claim.attempts().await.saturating_add(1);
-        let due = not_before.and_then(|not_before| {
-            let delay = jittered((self.retry_delay)(attempts)?);
-            Some(time_after(now, delay).max(not_before))
-        });
+        let delay = jittered((self.retry_delay)(attempts));
+        let due = is_retried.then(|| time_after(batch.now, delay));
         match due {
             Some(_) => tracing::warn!(
                 id,
@@ -191,9 +176,6 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
         let ended = claim.end(batch, |body: &mut T| {
             body.work().due = due;
             body.work().attempts = attempts;
-            if due.is_none() {
-                body.on_give_up(&reason, now);
-            }
         });
         ended.await
     }
@@ -203,7 +185,6 @@ impl Next {
     fn retry(cause: &Error) -> Self {
         Self::Retry {
             reason: cause.to_string(),
-            not_before: None,
         }
     }
 }

@@ -89,5 +89,5 @@ pub(in crate::agents) async fn erase_session(
 pub(crate) async fn erase_expired(app: &App, claim: &JobClaim) -> Result<()> {
     let oldest = time_before(app.clock.now(), APPROVAL_TTL);
     let expired = Query::all_projects().below("created_at", oldest.0);
-    erase_all(claim, &COLLECTION, expired, RECORDS_PER_BATCH, |_| true).await
+    erase_all(claim, &COLLECTION, expired, RECORDS_PER_BATCH).await
 }

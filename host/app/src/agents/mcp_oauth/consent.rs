@@ -414,7 +414,7 @@ pub(crate) async fn has_consent(app: &App, id: &str) -> Result<bool> {
 /// Erases consents that have ended.
 pub(crate) async fn delete_expired(app: &App, claim: &JobClaim) -> Result<()> {
     let ended = Query::all_projects().below("until", app.clock.now().0);
-    erase_all(claim, &COLLECTION, ended, ERASE_BATCH, |_| true).await
+    erase_all(claim, &COLLECTION, ended, ERASE_BATCH).await
 }
 
 fn digest(text: &str) -> String {

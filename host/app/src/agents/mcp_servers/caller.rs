@@ -169,7 +169,7 @@ impl McpCaller {
             input: Input::Arguments(arguments),
             request_id: self.request_id.clone(),
         };
-        runs::execute_resolved(app, &self.project, &found, call).await
+        runs::execute(app, &self.project, &found, call).await
     }
 
     /// Creates a link with which the user of the address connects an account for a tool. Returns

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -24,34 +23,16 @@ use crate::{
 /// Time for which the action waits for a run that it has started.
 const SHORT_RUN: Duration = Duration::from_secs(1);
 
-/// The recipes of this module, for the actions of trigger instances.
-pub(crate) struct TriggerRecipes;
+/// The functions of this module for the actions of trigger instances.
+pub(crate) const RECIPE_ACTIONS: RecipeActions = RecipeActions {
+    is_recipe,
+    copy: |app, project, user, slug| Box::pin(copy(app, project, user, slug)),
+    run: |app, action| Box::pin(run(app, action)),
+};
 
-impl RecipeActions for TriggerRecipes {
-    fn is_recipe(&self, app: &App, slug: &str) -> bool {
-        is_recipe(app, slug)
-    }
-
-    fn copy<'a>(
-        &self,
-        app: &'a App,
-        project: &'a Project,
-        user: &'a str,
-        slug: &'a str,
-    ) -> BoxFuture<'a, Result<Value>> {
-        Box::pin(async move {
-            let copy = RecipeCopy::from(get(app, project, user, slug).await?);
-            serde_json::to_value(copy).map_err(errors::internal)
-        })
-    }
-
-    fn run<'a>(
-        &self,
-        app: &'a App,
-        action: RecipeAction<'a>,
-    ) -> BoxFuture<'a, Result<Option<Execution>>> {
-        Box::pin(run(app, action))
-    }
+async fn copy(app: &App, project: &Project, user: &str, slug: &str) -> Result<Value> {
+    let copy = RecipeCopy::from(get(app, project, user, slug).await?);
+    serde_json::to_value(copy).map_err(errors::internal)
 }
 
 async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {

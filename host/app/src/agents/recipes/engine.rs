@@ -25,7 +25,7 @@ use super::{
 use crate::{
     App, Error, Result,
     agents::{errors, meta::MetaTool},
-    core::mapping::{self, Root},
+    core::mapping::{Filling, Root},
     work::Claim,
 };
 
@@ -231,7 +231,7 @@ impl<'a> Engine<'a> {
     ) -> StepResult<CallResult> {
         let filled = match &step.script {
             Some(script) => Ok(self.script_arguments(script, item)),
-            None => mapping::fill_members(&step.arguments, &self.roots(item)),
+            None => Filling::new(&self.roots(item)).members(&step.arguments),
         };
         let arguments = filled.map_err(|problem| failed(place, problem))?;
         let repeatable = self.caller.is_repeatable(self.app, tool);
@@ -295,7 +295,8 @@ impl<'a> Engine<'a> {
     }
 
     fn fill(&self, value: &Value, item: Option<&Value>) -> StepResult<Value> {
-        mapping::fill(value, &self.roots(item)).map_err(Stop::Failed)
+        let filled = Filling::new(&self.roots(item)).value(value);
+        filled.map_err(Stop::Failed)
     }
 
     fn roots<'r>(&'r self, item: Option<&'r Value>) -> Vec<Root<'r>> {

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 
 pub(crate) use self::{
-    action::TriggerRecipes,
+    action::RECIPE_ACTIONS,
     record::{CALLS_COLLECTION, PLANS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
     running::queue,
     stored::COLLECTION,

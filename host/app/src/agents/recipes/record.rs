@@ -351,7 +351,7 @@ pub(crate) async fn erase_old(claim: &JobClaim) -> Result<()> {
     let oldest = time_before(claim.batch().await?.now, RUN_TTL);
     for collection in [&RUNS_COLLECTION, &PLANS_COLLECTION, &CALLS_COLLECTION] {
         let old = Query::all_projects().below("created_at", oldest.0);
-        erase_all(claim, collection, old, RECORDS_PER_BATCH, |_| true).await?;
+        erase_all(claim, collection, old, RECORDS_PER_BATCH).await?;
     }
     Ok(())
 }

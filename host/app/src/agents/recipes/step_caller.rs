@@ -88,7 +88,7 @@ impl StepCaller<'_> {
                     input: Input::Arguments(arguments),
                     request_id: self.id.into(),
                 };
-                runs::execute_resolved(app, &self.project, &resolved, call).await
+                runs::execute(app, &self.project, &resolved, call).await
             }
         }
     }

@@ -49,11 +49,7 @@ pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
         let Some(last) = rows.last() else {
             return Ok(());
         };
-        query = query.after(Cursor {
-            value: None,
-            created_at: last.created_at,
-            id: last.id.clone(),
-        });
+        query = query.after(Cursor::at(last));
         for row in rows {
             // The claim must still be held.
             claim.batch().await?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn filled(arguments: &Value, event: &Value) -> Result<Value, String> {
-    fill(arguments, &[("event", event)])
+    Filling::new(&[("event", event)]).value(arguments)
 }
 
 #[test]
@@ -114,10 +114,8 @@ fn values_of_several_roots_are_filled() {
         "{{steps.found.data.id}}",
         "{{item}}{{steps.found.data.id}}"
     ]);
-    assert_eq!(fill(&value, &roots), Ok(json!(["a", 7, "a7"])));
-    assert!(
-        fill(&json!("{{input.a}}"), &roots)
-            .unwrap_err()
-            .contains("`item`, `steps`")
-    );
+    let filled = |value: &Value| Filling::new(&roots).value(value);
+    assert_eq!(filled(&value), Ok(json!(["a", 7, "a7"])));
+    let problem = filled(&json!("{{input.a}}")).unwrap_err();
+    assert!(problem.contains("`item`, `steps`"));
 }

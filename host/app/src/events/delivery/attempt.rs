@@ -1,42 +1,31 @@
 //! The attempts of a delivery.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use store::Time;
 
 use super::seal_context;
 use crate::{
     App, Result,
-    core::{
-        ids::ProjectId,
-        vault::{DataKey, SealContext, Sealed},
-    },
+    core::{ids::ProjectId, vault::Sealed},
 };
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::events) struct StoredAttempt {
-    pub(super) at: Time,
-    pub(super) duration_ms: u64,
-    pub(super) status: Option<u16>,
-    pub(super) error: Option<String>,
-    pub(super) response: Option<Sealed<String>>,
-}
-
 /// An attempt to deliver an event.
-#[derive(Debug, Clone)]
-pub struct Attempt {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Attempt<Text = String> {
     /// Time at which it started.
     pub at: Time,
-    /// Time that it took.
-    pub duration: Duration,
+    /// Time that it took, in milliseconds.
+    pub duration_ms: u64,
     /// Status of the response, if there was one.
     pub status: Option<u16>,
     /// Reason why there was no response.
     pub error: Option<String>,
     /// Beginning of the response body.
-    pub response: Option<String>,
+    pub response: Option<Text>,
 }
+
+/// An attempt as stored: its response is sealed.
+pub(in crate::events) type StoredAttempt = Attempt<Sealed<String>>;
 
 impl Attempt {
     /// Seals the response for the delivery with this id.
@@ -47,28 +36,19 @@ impl Attempt {
         id: &str,
     ) -> Result<StoredAttempt> {
         let key = app.vault.key(project.as_str(), self.at).await?;
-        let context = seal_context(project, id);
-        let response = self.response.map(|text| key.seal(context, &text));
-        Ok(StoredAttempt {
-            at: self.at,
-            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
-            status: self.status,
-            error: self.error,
-            response: response.transpose()?,
-        })
+        self.try_map(|text| key.seal(seal_context(project, id), &text))
     }
 }
 
-impl StoredAttempt {
-    /// Decrypts the response.
-    pub(super) fn open(&self, key: &DataKey, context: SealContext<'_>) -> Result<Attempt> {
-        let response = self.response.as_ref();
+impl<Text> Attempt<Text> {
+    /// Converts the response.
+    pub(super) fn try_map<T>(self, change: impl FnOnce(Text) -> Result<T>) -> Result<Attempt<T>> {
         Ok(Attempt {
             at: self.at,
-            duration: Duration::from_millis(self.duration_ms),
+            duration_ms: self.duration_ms,
             status: self.status,
-            error: self.error.clone(),
-            response: response.map(|text| key.open(context, text)).transpose()?,
+            error: self.error,
+            response: self.response.map(change).transpose()?,
         })
     }
 }

@@ -5,7 +5,6 @@ use store::{Batch, Query, Record};
 use super::{COLLECTION, Instance, actions, progress::Progress, record, subscribing};
 use crate::{
     App, Error, Result, accounts,
-    catalog::VersionSelector,
     core::ids::{AccountId, TriggerInstanceId},
     events::errors,
     projects::Project,
@@ -39,9 +38,8 @@ pub async fn set_enabled(
         let mut progress = Progress::get(app, &project.id, id.as_str()).await?;
         let batch = if enabled {
             let account = accounts::active_account(app, project, &instance.body.account).await?;
-            let versions = VersionSelector::all(&instance.body.version);
-            let catalog = app.catalog.snapshot();
-            let resolved = catalog.trigger(&instance.body.trigger, &versions)?;
+            let body = &instance.body;
+            let resolved = app.catalog.trigger(&body.trigger, &body.version)?;
             instance.body.enable(now);
             progress.body.start(resolved.trigger.kind, now);
             let batch = Batch::at(now).check(&account);

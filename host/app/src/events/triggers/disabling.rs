@@ -11,12 +11,10 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::VersionSelector,
     core::clock::iso,
     events::{
         errors,
         event::{EventKind, NewEvent},
-        outbox,
     },
     projects::Project,
     work::{Claim, Claimable},
@@ -44,9 +42,8 @@ pub(super) async fn add(
 ) -> Result<Batch> {
     let now = batch.now;
     instance.body.disable(Some(reason), now);
-    let versions = VersionSelector::all(&instance.body.version);
-    let found = app.catalog.snapshot();
-    let found = found.trigger(&instance.body.trigger, &versions).ok();
+    let body = &instance.body;
+    let found = app.catalog.trigger(&body.trigger, &body.version).ok();
     let data = Data {
         id: &instance.id,
         connected_account_id: instance.body.account.as_str(),
@@ -62,7 +59,7 @@ pub(super) async fn add(
         trigger: Some(source::trigger_source(app, &instance)?),
         ..NewEvent::new(EventKind::TriggerDisabled, data.into())
     };
-    let batch = outbox::add(app, &project.id, batch, event).await?;
+    let batch = app.outbox.add(&project.id, batch, &event).await?;
     Ok(batch.update(&instance))
 }
 

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     App, Result,
-    catalog::VersionSelector,
     core::large_pages::LargePage,
     events::delivery::{self, Delivery},
     projects::Project,
@@ -80,7 +79,7 @@ pub async fn list(
     let found = app.store.list::<Instance>(&query).await?;
     let mut subscriptions = subscribing::views(app, project, &found.items).await?;
     let mut page = LargePage::new(found, INSTANCES_PER_READ);
-    while let Some(part) = page.next_part(cursor_at) {
+    while let Some(part) = page.next_part(Cursor::at) {
         let (views, bytes) = views(app, project, part, &mut subscriptions).await?;
         page.add(views, bytes);
     }
@@ -114,15 +113,6 @@ async fn views(
         }
     }
     Ok((views, bytes))
-}
-
-/// Returns the position of an instance in the list.
-fn cursor_at(record: &Record<Instance>) -> Cursor {
-    Cursor {
-        value: None,
-        created_at: record.created_at,
-        id: record.id.clone(),
-    }
 }
 
 fn query(project: &Project, filter: &Filter, window: Window) -> Query {
@@ -164,9 +154,8 @@ async fn view(
     let seal = Seal::new(app, &project.id, &progress.id).await?;
     let mut config = seal.open_config(&progress.body)?;
     if project.stored.config.mask_secrets {
-        let versions = VersionSelector::all(&record.body.version);
-        let catalog = app.catalog.snapshot();
-        let resolved = catalog.trigger(&record.body.trigger, &versions).ok();
+        let body = &record.body;
+        let resolved = app.catalog.trigger(&body.trigger, &body.version).ok();
         config = config::mask(resolved.as_ref(), config);
     }
     let poll = seal.open_status(&progress.body)?;

@@ -50,6 +50,7 @@ use crate::{
     core::{
         clock::time_after,
         ids::{AccountId, AuthConfigId, EndpointId, TriggerInstanceId},
+        vault::{SealContext, Sealed},
     },
     events::{errors, event::ActionMode},
     projects::Project,
@@ -70,6 +71,15 @@ pub(crate) static COLLECTION: Collection = Collection {
         Field::unique("identity", Kind::Text),
     ],
 };
+
+/// Maximum length of a stored error, in characters.
+const MAX_ERROR_CHARS: usize = 1_000;
+
+/// Seals the start of an error.
+async fn seal_error(app: &App, context: SealContext<'_>, error: &str) -> Result<Sealed<String>> {
+    let error = error.chars().take(MAX_ERROR_CHARS).collect();
+    app.vault.seal(context, &error, app.clock.now()).await
+}
 
 /// Settings of trigger instances.
 #[derive(Debug, Clone)]

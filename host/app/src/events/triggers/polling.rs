@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     App, Result, accounts,
-    catalog::{ResolvedTrigger, VersionSelector},
+    catalog::ResolvedTrigger,
     core::{clock::time_after, ids::ProjectId, truncate},
     events::{errors, event::NewEvent, outbox},
     files,
@@ -79,7 +79,7 @@ pub(crate) fn queue() -> Queue<Progress, App, PacedPermit> {
         name: "trigger_polls",
         shares: POLL_SHARES,
         lease_ttl: LEASE_TTL,
-        retry_delay: |_| Some(RETRY_DELAY),
+        retry_delay: |_| RETRY_DELAY,
         admission: Admission {
             key: |progress| format!("polls {}", progress.project),
             acquire: |app, key, now| app.pacer.acquire(key, now.0),
@@ -161,9 +161,8 @@ impl Subject {
         let Some(project) = projects::find(app, &project).await? else {
             return Ok(None);
         };
-        let versions = VersionSelector::all(&instance.body.version);
-        let found = app.catalog.snapshot();
-        let found = found.trigger(&instance.body.trigger, &versions)?;
+        let body = &instance.body;
+        let found = app.catalog.trigger(&body.trigger, &body.version)?;
         let progress = claim.body().await;
         let seal = Seal::new(app, &project.id, claim.id()).await?;
         Ok(Some(Self {

@@ -14,7 +14,8 @@ use serde_json::Value;
 use store::{Collection, Document, Erasure, Field, Record, Time};
 
 use super::{
-    actions::Action, config::Config, recent::RecentEvents, schedule::Schedule, seen::SeenEvents,
+    MAX_ERROR_CHARS, actions::Action, config::Config, recent::RecentEvents, schedule::Schedule,
+    seen::SeenEvents,
 };
 use crate::{
     App, Result,
@@ -34,8 +35,6 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Maximum size of the cursor and the state that a poll leaves, in bytes.
 pub const MAX_MEMORY_BYTES: usize = 256 << 10;
-/// Maximum length of a stored error, in characters.
-const MAX_ERROR_CHARS: usize = 1_000;
 
 /// Configuration and progress of an instance, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]

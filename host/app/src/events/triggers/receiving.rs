@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::{Release, ResolvedTrigger, TriggerKind, VersionSelector},
+    catalog::{Release, ResolvedTrigger, TriggerKind},
     core::{ids::TriggerInstanceId, truncate},
     events::{endpoints::Values, errors, outbox},
     projects::Project,
@@ -69,10 +69,8 @@ async fn enabled_releases(app: &App) -> Result<BTreeMap<String, Arc<Release>>> {
     while let Some(next) = window.take() {
         let query = enabled.clone().window(next.clone()).uncounted();
         let page = app.store.list::<Instance>(&query).await?;
-        let catalog = app.catalog.snapshot();
-        for instance in page.items {
-            let versions = VersionSelector::all(&instance.body.version);
-            if let Ok(found) = catalog.trigger(&instance.body.trigger, &versions) {
+        for Record { body, .. } in page.items {
+            if let Ok(found) = app.catalog.trigger(&body.trigger, &body.version) {
                 releases.insert(found.release.digest.to_string(), found.release);
             }
         }
@@ -153,9 +151,8 @@ impl Receiver<'_> {
         progress: &Record<Progress>,
         request: &Inbound,
     ) -> Result<Option<Answer>> {
-        let versions = VersionSelector::all(&self.instance.body.version);
-        let trigger = &self.instance.body.trigger;
-        let found = app.catalog.snapshot().trigger(trigger, &versions)?;
+        let body = &self.instance.body;
+        let found = app.catalog.trigger(&body.trigger, &body.version)?;
         if found.trigger.kind != TriggerKind::Webhook {
             return Ok(None);
         }

@@ -90,8 +90,8 @@ pub(crate) struct Subject {
     pub session: Option<SessionId>,
     pub request_id: RequestId,
     pub arguments: Bytes,
-    /// The tokens used, if a language model made the arguments.
-    pub tokens: Option<Tokens>,
+    /// The tokens used, if a language model made the arguments. They take no memory otherwise.
+    pub tokens: Option<Box<Tokens>>,
 }
 
 /// The observations of the sandbox during a run.

@@ -27,13 +27,13 @@ impl<'a> Page<&'a str> {
         };
         Self {
             runs: entries.iter().map(|entry| entry.record()).collect(),
-            tools: list(|run| Some(&run.tool)),
+            tools: list(|run| Some(&run.subject.tool)),
             toolkits: list(|run| Some(run.toolkit())),
             statuses: list(|run| Some(run.status().into_str())),
-            users: list(|run| Some(&run.user)),
-            accounts: list(|run| run.account.as_ref().map(AccountId::as_str)),
-            auth_configs: list(|run| run.auth_config.as_ref().map(AuthConfigId::as_str)),
-            sessions: list(|run| run.session.as_ref().map(SessionId::as_str)),
+            users: list(|run| Some(&run.subject.user)),
+            accounts: list(|run| run.subject.account.as_ref().map(AccountId::as_str)),
+            auth_configs: list(|run| run.subject.auth_config.as_ref().map(AuthConfigId::as_str)),
+            sessions: list(|run| run.subject.session.as_ref().map(SessionId::as_str)),
             slow: list(|run| run.is_slow().then(|| run.id.as_str())),
         }
     }
@@ -41,7 +41,7 @@ impl<'a> Page<&'a str> {
 
 /// Divides entries, in order of their projects, into pages of one project each.
 pub(super) fn split_into_pages(entries: &[Box<Pending>]) -> Vec<Vec<&Pending>> {
-    let projects = entries.chunk_by(|one, other| one.project.id == other.project.id);
+    let projects = entries.chunk_by(|one, other| one.project() == other.project());
     projects.flat_map(pages_of_project).collect()
 }
 

@@ -13,19 +13,17 @@ use store::Time;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    Entry, PendingCassette,
+    Entry, PendingCassette, Subject,
     page::{Detail, ExecutionRecord, Line, SLOW_RUN_MS, SentRequest, Status},
 };
 use crate::{
-    accounts::Source,
-    catalog::{BASE, Release},
+    catalog::BASE,
     core::{
-        ids::{AccountId, AuthConfigId, LogId, SessionId},
+        ids::{LogId, ProjectId},
         json::RawJson,
         trace::TraceId,
     },
-    projects::{LogVisibility, SharedProject},
-    runs::prompt::Tokens,
+    projects::LogVisibility,
 };
 
 /// Toolkit of the tools of the host, with the default operator word.
@@ -36,25 +34,16 @@ const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wai
 /// A record that waits to be written.
 pub(super) struct Pending {
     pub(super) id: LogId,
-    pub(super) project: SharedProject,
-    pub(super) release: Option<Arc<Release>>,
+    /// The facts of the run, without its arguments.
+    pub(super) subject: Subject,
     pub(super) ended_at: Time,
     /// The details, or `None` for projects that store no data.
     pub(super) detail: Option<Detail<RawJson>>,
     /// The size in memory, in bytes, which is about the size when written.
     pub(super) size: usize,
     pub(super) cassette: Option<PendingCassette>,
-    pub(super) tool: Arc<str>,
-    pub(super) user: String,
-    pub(super) account: Option<AccountId>,
-    pub(super) auth_config: Option<AuthConfigId>,
-    source: Source,
-    pub(super) session: Option<SessionId>,
-    request_id: Arc<str>,
     trace: Option<TraceId>,
     started_at: Time,
-    /// The tokens used. Few executions have them, so they take no memory in others.
-    tokens: Option<Box<Tokens>>,
     failure: Option<String>,
     usage: Usage,
     requests: usize,
@@ -65,14 +54,16 @@ impl Pending {
     /// Cuts a run down to its record, with at most `payload` bytes of arguments and of data
     /// each.
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Box<Self> {
+        let mut subject = entry.subject;
+        let arguments = mem::take(&mut subject.arguments);
         let error = entry.error.as_deref();
         let failure = error.map(|error| error.split(':').next().unwrap_or_default().to_owned());
-        let visibility = entry.subject.project.stored.config.log_visibility;
+        let visibility = subject.project.stored.config.log_visibility;
         let mut pending = Box::new(Self {
             size: 0,
             requests: entry.observed.requests.len(),
             detail: (visibility != LogVisibility::DontStoreData).then(|| Detail {
-                arguments: truncate_json(&entry.subject.arguments, payload),
+                arguments: truncate_json(&arguments, payload),
                 data: truncate_json(&entry.data, payload),
                 error: entry.error,
                 log: entry.observed.log.into_iter().map(Line::from).collect(),
@@ -84,20 +75,11 @@ impl Pending {
                     .collect(),
             }),
             id: entry.id,
-            project: entry.subject.project,
-            release: entry.subject.release,
+            subject,
             ended_at: entry.ended_at,
             cassette: entry.cassette,
-            tool: entry.subject.tool,
-            user: entry.subject.user,
-            account: entry.subject.account,
-            auth_config: entry.subject.auth_config,
-            source: entry.subject.source,
-            session: entry.subject.session,
-            request_id: entry.subject.request_id.into_shared_text(),
             trace: entry.trace,
             started_at: entry.started_at,
-            tokens: entry.subject.tokens.map(Box::new),
             failure,
             usage: entry.observed.usage,
             room,
@@ -130,24 +112,28 @@ impl Pending {
     /// Returns the size in memory, in bytes.
     fn memory(&self) -> usize {
         let detail = self.detail.as_ref().map_or(0, Detail::size);
-        mem::size_of::<Self>() + self.user.len() + self.request_id.len() + detail
+        let Subject {
+            user, request_id, ..
+        } = &self.subject;
+        mem::size_of::<Self>() + user.len() + request_id.len() + detail
     }
 
     /// Returns the execution as it is stored.
     pub(super) fn record(&self) -> ExecutionRecord<&str> {
-        let release = self.release.as_deref();
+        let subject = &self.subject;
+        let release = subject.release.as_deref();
         ExecutionRecord {
             id: self.id.clone(),
-            tool: &self.tool,
+            tool: &subject.tool,
             toolkit: self.toolkit(),
             version: release.map_or(BASE, |release| release.version.as_str()),
             status: self.status(),
-            user: &self.user,
-            account: self.account.clone(),
-            auth_config: self.auth_config.clone(),
-            source: self.source,
-            session: self.session.clone(),
-            request: &self.request_id,
+            user: &subject.user,
+            account: subject.account.clone(),
+            auth_config: subject.auth_config.clone(),
+            source: subject.source,
+            session: subject.session.clone(),
+            request: &subject.request_id,
             trace: self.trace,
             started_at: self.started_at,
             ended_at: self.ended_at,
@@ -156,19 +142,23 @@ impl Pending {
             memory: self.usage.peak_memory,
             host_calls: self.usage.host_calls,
             requests: self.requests,
-            tokens: self.tokens.as_deref().cloned(),
+            tokens: subject.tokens.as_deref().cloned(),
             failure: self.failure.as_deref(),
         }
     }
 
+    pub(super) fn project(&self) -> &ProjectId {
+        &self.subject.project.id
+    }
+
     /// Returns the slug of the toolkit, or `None` for a tool of the host itself.
     pub(super) fn release_slug(&self) -> Option<&Arc<str>> {
-        self.release.as_ref().map(|release| &release.slug)
+        self.subject.release.as_ref().map(|release| &release.slug)
     }
 
     /// Returns the slug of the toolkit, also for a tool of the host itself.
     pub(super) fn toolkit(&self) -> &str {
-        let release = self.release.as_deref();
+        let release = self.subject.release.as_deref();
         release.map_or(HOST_TOOLKIT, |release| &*release.slug)
     }
 

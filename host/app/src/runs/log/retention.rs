@@ -1,8 +1,8 @@
 //! Retention of the log by age.
 //!
-//! The pages of a project are ordered by age. The oldest are read and erased in small batches until
-//! one must stay. Other tasks run between two batches. Details and cassettes have the creation time
-//! of their page or execution, and are erased by the same limit.
+//! The old pages of a project are read and erased in small batches. Other tasks run between two
+//! batches. Details and cassettes have the creation time of their page or execution, and are erased by
+//! the same limit.
 
 use std::time::Duration;
 
@@ -51,11 +51,8 @@ async fn erase_in_all_projects<T: Claimable>(
                 &DETAILS_COLLECTION,
                 &PAGES_COLLECTION,
             ] {
-                let oldest_first = Query::for_project(&project.id);
-                erase_all(claim, collection, oldest_first, ERASE_BATCH, |row| {
-                    row.created_at < cutoff
-                })
-                .await?;
+                let old = Query::for_project(&project.id).below("created_at", cutoff.0);
+                erase_all(claim, collection, old, ERASE_BATCH).await?;
             }
         }
     }

@@ -139,7 +139,7 @@ impl Writer {
             }
         }
         // The sort is stable: the records of one project stay in the order of their arrival.
-        entries.sort_by(|one, other| one.project.id.cmp(&other.project.id));
+        entries.sort_by(|one, other| one.project().cmp(other.project()));
         self.apply_quotas(&mut entries);
         self.keep_cassettes(&entries).await;
         let mut written = true;
@@ -172,7 +172,7 @@ impl Writer {
     }
 
     async fn keep_cassette(&self, entry: &Pending, kept: &PendingCassette) -> Result<()> {
-        let (project, id) = (entry.project.id.as_str(), entry.id.as_str());
+        let (project, id) = (entry.project().as_str(), entry.id.as_str());
         let now = self.clock.now();
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
         let sealed = self
@@ -192,9 +192,9 @@ impl Writer {
     /// order of their projects.
     fn apply_quotas(&self, entries: &mut [Box<Pending>]) {
         let now = self.clock.now();
-        for records in entries.chunk_by_mut(|one, other| one.project.id == other.project.id) {
-            let project = records[0].project.clone();
-            let owner = project.id.as_str();
+        for records in entries.chunk_by_mut(|one, other| one.project() == other.project()) {
+            let project = records[0].project().clone();
+            let owner = project.as_str();
             let take = |size: usize| self.quotas.take(Kind::Log, owner, size, now);
             let record_bytes = records.len() * RECORD_CAPACITY;
             self.quotas.count(Kind::Log, owner, record_bytes, now);
@@ -287,7 +287,7 @@ impl Writer {
         let Some(last) = entries.last() else {
             return Ok(batch);
         };
-        let (project, id) = (last.project.id.as_str(), last.id.as_str());
+        let (project, id) = (last.project().as_str(), last.id.as_str());
         let ended_at = entries.iter().map(|entry| entry.ended_at);
         let ended_at = ended_at.max().unwrap_or_default();
         let page = Page::new(entries);

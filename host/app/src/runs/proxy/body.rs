@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use bytes::Bytes;
-use manifest::{EgressRule, disposition};
+use manifest::disposition;
 use sandbox::{Limits, Policy};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use url::Url;
 
+use super::destination::rule;
 use crate::{
     App, Result,
     accounts::auth_configs::PROXY_REQUEST_SLUG,
@@ -147,16 +148,9 @@ async fn download(
     address: &str,
 ) -> Result<(Bytes, Option<String>)> {
     let url = Url::parse(address).map_err(|_| invalid_url("is not a URL"))?;
-    let host = url
-        .domain()
-        .ok_or_else(|| invalid_url("must have a host name, not an IP address"))?
-        .to_owned();
-    let rule = EgressRule {
-        host,
-        port: url.port(),
-        methods: Vec::new(),
-        path_prefix: None,
-    };
+    let host = url.domain();
+    let host = host.ok_or_else(|| invalid_url("must have a host name, not an IP address"))?;
+    let rule = rule(host.to_owned(), url.port());
     let run = Run {
         project,
         release,

@@ -17,7 +17,6 @@ pub(super) fn resolve_target(
     let domain = base.as_ref().and_then(registrable_domain);
     let policy = Policy {
         egress: egress_rules(release, base.as_ref()),
-        read_only: false,
         ..Policy::default()
     };
     let url = endpoint_url(base.as_ref(), endpoint).ok_or_else(mismatch)?;
@@ -55,7 +54,7 @@ fn is_in_declared_egress(release: &Release, url: &Url) -> bool {
 }
 
 /// Returns a rule for all paths and methods of a host.
-fn rule(host: String, port: Option<u16>) -> EgressRule {
+pub(super) fn rule(host: String, port: Option<u16>) -> EgressRule {
     EgressRule {
         host,
         port,

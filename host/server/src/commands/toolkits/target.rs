@@ -81,7 +81,7 @@ impl Target {
     /// Deprecates a version.
     pub(super) async fn deprecate(&self, slug: &str, version: &str) -> Result<(), Stop> {
         match self {
-            Self::Stopped(opened) => catalog::deprecate(&opened.app, slug, version)
+            Self::Stopped(opened) => catalog::set_deprecated(&opened.app, slug, version, true)
                 .await
                 .map(drop)
                 .map_err(refusal),

@@ -39,7 +39,7 @@ impl Action {
             Target::Recipe => {
                 self.check_recipe()?;
                 let user = self.user_id.as_deref().unwrap_or(&account.user_id);
-                let copy = app.recipe_actions.copy(app, project, user, &self.tool);
+                let copy = (app.recipe_actions.copy)(app, project, user, &self.tool);
                 return copy.await.map(Some);
             }
         };

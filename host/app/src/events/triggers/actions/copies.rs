@@ -76,7 +76,7 @@ pub(super) async fn copy(
                 return Ok((batch, Value::Null));
             };
             let user = action.user_id.as_ref().unwrap_or(&instance.body.user_id);
-            let copy = app.recipe_actions.copy(app, project, user, &action.tool);
+            let copy = (app.recipe_actions.copy)(app, project, user, &action.tool);
             let recipe = match copy.await {
                 Err(cause) if cause.info().class == Class::NotFound => Value::Null,
                 copied => copied?,

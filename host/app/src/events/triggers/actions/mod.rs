@@ -59,7 +59,7 @@ enum Target {
 impl Action {
     /// Finds the tool, or the recipe if no tool has the slug.
     fn target(&self, app: &App) -> Result<Target> {
-        if app.recipe_actions.is_recipe(app, &self.tool) {
+        if (app.recipe_actions.is_recipe)(app, &self.tool) {
             return Ok(Target::Recipe);
         }
         let found = app.catalog.tool(&self.tool, &self.version)?;

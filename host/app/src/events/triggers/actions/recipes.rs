@@ -13,28 +13,16 @@ use crate::{
 
 /// The functions with recipes that actions need. They belong to a module above this one, and are set
 /// where the [`App`] is put together.
-pub(crate) trait RecipeActions: Send + Sync {
+pub(crate) struct RecipeActions {
     /// Returns true if a slug is that of a recipe, and not of a tool.
-    fn is_recipe(&self, app: &App, slug: &str) -> bool;
-
-    /// Returns a copy of a recipe of a user. Fails with the class *not found* if the user has no such
-    /// recipe.
-    fn copy<'a>(
-        &self,
-        app: &'a App,
-        project: &'a Project,
-        user: &'a str,
-        slug: &'a str,
-    ) -> BoxFuture<'a, Result<Value>>;
-
+    pub is_recipe: fn(&App, &str) -> bool,
+    /// Returns a copy of the recipe of a user with a slug. Fails with the class *not found* if the user
+    /// has no such recipe.
+    pub copy: for<'a> fn(&'a App, &'a Project, &'a str, &'a str) -> BoxFuture<'a, Result<Value>>,
     /// Runs a recipe for an event. A repeated call for the same event looks at the same run.
     /// Returns `None` if the run has not ended soon. An error means that no run has started, or
     /// that its outcome is not known yet.
-    fn run<'a>(
-        &self,
-        app: &'a App,
-        action: RecipeAction<'a>,
-    ) -> BoxFuture<'a, Result<Option<Execution>>>;
+    pub run: for<'a> fn(&'a App, RecipeAction<'a>) -> BoxFuture<'a, Result<Option<Execution>>>,
 }
 
 /// A recipe to run for an event.

@@ -33,8 +33,6 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Number of runs of a deleted instance that are erased in one commit.
 const RUNS_PER_BATCH: u64 = 100;
-/// Maximum length of a stored error, in characters.
-const MAX_ERROR_CHARS: usize = 1_000;
 
 /// A run of an action, as stored under the id of its event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -178,9 +176,7 @@ pub(super) async fn seal(
     id: &str,
     error: &str,
 ) -> Result<Sealed<String>> {
-    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
-    let error = error.chars().take(MAX_ERROR_CHARS).collect::<String>();
-    key.seal(seal_context(project, id), &error)
+    triggers::seal_error(app, seal_context(project, id), error).await
 }
 
 fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {

@@ -24,7 +24,7 @@ use crate::{
     core::{
         clock::time_after,
         ids::{ProjectId, TriggerInstanceId},
-        mapping,
+        mapping::Filling,
     },
     events::{
         errors,
@@ -36,7 +36,7 @@ use crate::{
         },
     },
     projects::{self, SharedProject},
-    runs::{self, Execute, Execution, Input, ToolCall},
+    runs::{self, Execution, Input, ToolCall},
     work::{Admission, Claim, LEASE_TTL, Next, Queue, doubled, jittered, retry_delay},
 };
 
@@ -180,7 +180,8 @@ impl Subject {
         let malformed =
             |cause: &dyn Display| errors::internal(format_args!("event {}: {cause}", claim.id()));
         let message = serde_json::from_slice(&message).map_err(|cause| malformed(&cause))?;
-        let arguments = mapping::fill_members(&action.arguments, &[(EVENT_ROOT, &message)])
+        let arguments = Filling::new(&[(EVENT_ROOT, &message)])
+            .members(&action.arguments)
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
         let target = action.target(app)?;
         let recipe = match (&target, seal.open_recipe(&progress.body)?) {
@@ -225,25 +226,22 @@ impl Subject {
                     account,
                     arguments: self.arguments.clone(),
                 };
-                return app.recipe_actions.run(app, action).await;
+                return (app.recipe_actions.run)(app, action).await;
             }
         };
         let (user_id, account) = self.action.credential(tool, toolkit, user_id, account);
         let arguments = serde_json::to_vec(&self.arguments).map_err(errors::internal)?;
-        let request = Execute {
-            tool: self.action.tool.clone(),
-            version: self.action.version.clone(),
-            call: ToolCall {
-                user_id,
-                account,
-                custom: None,
-                session: None,
-                input: Input::Arguments(arguments.into()),
-                // The log can be searched for the executions of an instance.
-                request_id: self.instance.id.as_str().into(),
-            },
+        let call = ToolCall {
+            user_id,
+            account,
+            custom: None,
+            session: None,
+            input: Input::Arguments(arguments.into()),
+            // The log can be searched for the executions of an instance.
+            request_id: self.instance.id.as_str().into(),
         };
-        runs::execute(app, &self.project, request).await.map(Some)
+        let executed = runs::execute(app, &self.project, tool, call).await;
+        executed.map(Some)
     }
 }
 

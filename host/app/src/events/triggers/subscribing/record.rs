@@ -7,7 +7,7 @@ use manifest::Subscription;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Erasure, Field, Record, Time};
 
-use super::super::{Instance, config::Config};
+use super::super::{Instance, config::Config, seal_error};
 use crate::{
     App, Result,
     core::{
@@ -24,9 +24,6 @@ pub(crate) static COLLECTION: Collection = Collection {
     erasure: Erasure::Project,
     fields: &[Field::due("due")],
 };
-
-/// Maximum length of a stored error, in characters.
-const MAX_ERROR_CHARS: usize = 1_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ProviderSubscription {
@@ -129,7 +126,7 @@ impl ProviderSubscription {
         parts: &Parts,
         now: Time,
     ) -> Result<Self> {
-        let key = app.vault.key(project.as_str(), now).await?;
+        let context = context(project.as_str(), id.as_str(), "parts");
         Ok(Self {
             instance: instance_id.clone(),
             trigger: instance.trigger.clone(),
@@ -139,7 +136,7 @@ impl ProviderSubscription {
             user_id: instance.user_id.clone(),
             goal: Goal::Subscribed,
             work: WorkState::due_at(now),
-            parts: key.seal(context(project.as_str(), id.as_str(), "parts"), parts)?,
+            parts: app.vault.seal(context, parts, now).await?,
             current: None,
             expires_at: None,
             last_error: None,
@@ -189,8 +186,8 @@ impl ProviderSubscription {
     }
 
     pub(super) async fn open_parts(&self, app: &App, project: &str, id: &str) -> Result<Parts> {
-        let key = app.vault.key(project, app.clock.now()).await?;
-        key.open(context(project, id, "parts"), &self.parts)
+        let (context, now) = (context(project, id, "parts"), app.clock.now());
+        app.vault.unseal(context, &self.parts, now).await
     }
 
     pub(super) async fn open_current(
@@ -228,10 +225,9 @@ impl Outcome {
         (project, id): (&str, &str),
         subscription: &Subscription,
     ) -> Result<Self> {
-        let key = app.vault.key(project, app.clock.now()).await?;
-        let sealed = key.seal(context(project, id, "current"), subscription)?;
+        let (context, now) = (context(project, id, "current"), app.clock.now());
         Ok(Self::Reached {
-            current: Some(sealed),
+            current: Some(app.vault.seal(context, subscription, now).await?),
             expires_at: subscription.expires_at_ms.map(Time),
         })
     }
@@ -241,10 +237,8 @@ impl Outcome {
         (project, id): (&str, &str),
         error: &str,
     ) -> Result<Self> {
-        let key = app.vault.key(project, app.clock.now()).await?;
-        let error = error.chars().take(MAX_ERROR_CHARS).collect();
-        let sealed = key.seal(context(project, id, "last_error"), &error)?;
-        Ok(Self::Failed(sealed))
+        let sealed = seal_error(app, context(project, id, "last_error"), error);
+        Ok(Self::Failed(sealed.await?))
     }
 
     /// Writes the outcome into the record, which is due again at a time, or never.

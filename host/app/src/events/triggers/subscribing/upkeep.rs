@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::{ResolvedTrigger, VersionSelector},
+    catalog::ResolvedTrigger,
     core::{
         clock::time_after,
         ids::{AccountId, ProjectId},
@@ -65,7 +65,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, PacedPermit> {
         name: "trigger_subscriptions",
         shares: SUBSCRIPTION_SHARES,
         lease_ttl: LEASE_TTL,
-        retry_delay: |_| Some(RETRY_DELAY),
+        retry_delay: |_| RETRY_DELAY,
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
             acquire: |app, key, now| app.pacer.acquire(key, now.0),
@@ -108,14 +108,12 @@ impl Subject {
             return Ok(None);
         };
         let subscription = claim.body().await;
-        let versions = VersionSelector::all(&subscription.version);
-        let found = app.catalog.snapshot();
-        let found = found.trigger(&subscription.trigger, &versions)?;
+        let (trigger, version) = (&subscription.trigger, &subscription.version);
+        let found = app.catalog.trigger(trigger, version)?;
         let parts = subscription.open_parts(app, claim.project(), claim.id());
-        let parts = parts.await?;
         Ok(Some(Self {
             id: claim.id().to_owned(),
-            parts,
+            parts: parts.await?,
             project,
             subscription,
             found,

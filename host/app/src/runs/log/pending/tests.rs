@@ -5,9 +5,11 @@ use tokio::sync::Semaphore;
 
 use super::*;
 use crate::{
+    accounts::Source,
+    catalog::Release,
     core::ids::{OrganizationId, ProjectId, Sequence},
-    projects::{Config, Project, StoredProject},
-    runs::log::{Observed, Subject},
+    projects::{Config, Project, SharedProject, StoredProject},
+    runs::log::Observed,
 };
 
 const PAYLOAD_BYTES: usize = 1 << 10;

@@ -21,7 +21,7 @@ impl Limited {
             name: "items",
             shares: Shares::whole(2),
             lease_ttl: LEASE_TTL,
-            retry_delay: |_| None,
+            retry_delay: |_| RETRY_DELAY,
             admission: Admission {
                 key: |item: &Record<Item>| item.id.clone(),
                 acquire: |limited: &Self, id, _| {
