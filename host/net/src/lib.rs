@@ -514,7 +514,8 @@ fn build(
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .retry(reqwest::retry::never())
+        // With a number of retries, each request would be copied, also if none is retried.
+        .retry(reqwest::retry::never().max_retries_per_request(0))
         .no_gzip()
         .tcp_nodelay(true)
         .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS_PER_HOST)
