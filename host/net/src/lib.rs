@@ -411,13 +411,13 @@ impl Client {
         if body.is_empty() && gives_meaning_to_bodies(&request.method) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let mut builder = client
-            .request(request.method.clone(), target)
-            .headers(headers);
-        builder = match body {
-            Body::Empty => builder,
-            Body::Bytes(bytes) => builder.body(bytes),
-            Body::Multipart(form) => builder.multipart(form),
+        let mut outgoing = reqwest::Request::new(request.method.clone(), target);
+        *outgoing.headers_mut() = headers;
+        let empty = reqwest::RequestBuilder::from_parts(client, outgoing);
+        let builder = match body {
+            Body::Empty => empty,
+            Body::Bytes(bytes) => empty.body(bytes),
+            Body::Multipart(form) => empty.multipart(form),
         };
         let limits = request.limits;
         let settings = connect::ConnectSettings {
