@@ -323,7 +323,8 @@ impl Client {
         let context = error::ErrorContext::new(&request.method, &request.url);
         let identity = HeaderValue::from_static("identity");
         let response = self.head(&request, body, identity, &context).await?;
-        Ok(StreamedResponse::new(response, idle_timeout, context))
+        let Request { method, url, .. } = request;
+        Ok(StreamedResponse::new(response, idle_timeout, method, url))
     }
 
     /// Checks whether a URL may be reached now. Sends no request. A name without an address, or
@@ -350,7 +351,7 @@ impl Client {
         &self,
         request: &Request,
         body: Body,
-        context: &error::ErrorContext,
+        context: &error::ErrorContext<'_>,
     ) -> Result<Response, Error> {
         let started = Instant::now();
         let limits = request.limits;
@@ -382,7 +383,7 @@ impl Client {
         request: &Request,
         body: Body,
         accept_encoding: HeaderValue,
-        context: &error::ErrorContext,
+        context: &error::ErrorContext<'_>,
     ) -> Result<reqwest::Response, Error> {
         let inner = &self.inner;
         let owned = match &self.identity {
@@ -443,7 +444,7 @@ impl Client {
         &self,
         clients: &Clients,
         url: &Url,
-        context: &error::ErrorContext,
+        context: &error::ErrorContext<'_>,
     ) -> Result<(reqwest::Client, Url), Error> {
         let Inner {
             rewrites,
