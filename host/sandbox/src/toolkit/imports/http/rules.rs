@@ -194,11 +194,12 @@ fn path_matches(rule: &EgressRule, url: &Url) -> bool {
     };
     let path = url.path();
     // A provider may decode these escapes, so they could leave the prefix.
-    let lower = path.to_ascii_lowercase();
+    let mut escapes = path.split('%').skip(1).filter_map(|rest| rest.get(..2));
     path.starts_with(prefix.as_str())
-        && !["%2e", "%2f", "%5c"]
-            .iter()
-            .any(|escape| lower.contains(escape))
+        && !escapes.any(|digits| {
+            let mut climbing = ["2e", "2f", "5c"].iter();
+            climbing.any(|listed| digits.eq_ignore_ascii_case(listed))
+        })
 }
 
 /// Returns host and port for messages.
