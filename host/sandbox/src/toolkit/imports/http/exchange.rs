@@ -27,7 +27,7 @@ use crate::{
     Clock, Credential, RequestSpan, Secret, SignatureStamp,
     contract::v1::http::{Body, Error, Request},
     files::Files,
-    schedule::limiter::{BodyMemory, Reservation},
+    schedule::limiter::BodyMemory,
     toolkit::imports::clock,
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Received {
     /// Signatures made for the request.
     pub(super) signatures: Vec<Secret>,
     /// Memory of the body.
-    pub(super) memory: Arc<Reservation>,
+    pub(super) memory: Arc<BodyMemory>,
 }
 
 /// Request that passed the rules.
@@ -208,7 +208,7 @@ impl Outgoing {
             None => (Cow::Borrowed(payload), Vec::new()),
         };
         let limits = self.net_limits(checked)?;
-        let memory = Arc::new(self.redactor_memory.empty());
+        let memory = Arc::new(BodyMemory(self.redactor_memory.empty()));
         let record = self.trace.request_started(
             checked.method.as_str(),
             checked.url.as_str(),
@@ -235,7 +235,7 @@ impl Outgoing {
             .net
             .clone()
             .with_identity(identity)
-            .with_memory_budget(Arc::new(BodyMemory(memory.clone())))
+            .with_memory_budget(memory.clone())
             .with_body_reader(stream.map(|stream| stream as _));
         let sent = net
             .send_following(request, MAX_REDIRECTS, &names, |next: &mut net::Request| {

@@ -147,12 +147,12 @@ impl Outgoing {
             };
             let name = redactor.redact_text(&file_name(&answer));
             let id = files
-                .keep(&name, &media_type, body, &memory)
+                .keep(&name, &media_type, body, &memory.0)
                 .map_err(|full| error("limit", full.message))?;
             response.blob = Some(id);
         } else {
             response.body = body.into();
-            self.delivered.take_over(&memory);
+            self.delivered.take_over(&memory.0);
         }
         Ok(response)
     }
