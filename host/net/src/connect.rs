@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use tower::Service;
+use tower::{Service, ServiceExt};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -47,9 +47,10 @@ pub(crate) fn current_tenant() -> Option<Arc<str>> {
 #[derive(Clone)]
 pub(crate) struct ConnectSettingsLayer;
 
-/// Connector with the settings of its request.
+/// Connector with the settings of its request. The HTTP client clones it several times for each request, also
+/// for one that uses an open connection, so the clones share the inner connector.
 #[derive(Clone)]
-pub(crate) struct SettingsConnector<S>(S);
+pub(crate) struct SettingsConnector<S>(Arc<S>);
 
 /// Error for a connection that was not established in time.
 #[derive(Debug, thiserror::Error)]
@@ -60,21 +61,23 @@ impl<S> tower::Layer<S> for ConnectSettingsLayer {
     type Service = SettingsConnector<S>;
 
     fn layer(&self, inner: S) -> SettingsConnector<S> {
-        SettingsConnector(inner)
+        SettingsConnector(Arc::new(inner))
     }
 }
 
 impl<S, R> Service<R> for SettingsConnector<S>
 where
-    S: Service<R, Error = BoxError>,
+    R: Send + 'static,
+    S: Service<R, Error = BoxError> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
     type Response = S::Response;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(cx)
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // The inner connector is waited for in the call.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: R) -> Self::Future {
@@ -86,7 +89,8 @@ where
             .try_with(ConnectSettings::clone)
             .unwrap_or(default_settings);
         let timeout = settings.timeout;
-        let connecting = CONNECT_SETTINGS.scope(settings, self.0.call(request));
+        let inner = S::clone(&self.0);
+        let connecting = CONNECT_SETTINGS.scope(settings, inner.oneshot(request));
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => connected,

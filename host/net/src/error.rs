@@ -41,26 +41,33 @@ pub enum ErrorKind {
     Protocol,
 }
 
-/// Method and origin of a request, for error messages.
-pub(crate) struct ErrorContext(String);
+/// Request that error messages name by its method and origin.
+pub(crate) struct ErrorContext<'r> {
+    method: &'r Method,
+    url: &'r Url,
+}
 
-impl ErrorContext {
-    pub(crate) fn new(method: &Method, url: &Url) -> Self {
-        let port = url
-            .port()
-            .map(|port| format!(":{port}"))
-            .unwrap_or_default();
-        Self(format!(
-            "{method} {}://{}{port}",
-            url.scheme(),
-            url.host_str().unwrap_or("?")
-        ))
+impl fmt::Display for ErrorContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, url } = self;
+        let host = url.host_str().unwrap_or("?");
+        write!(f, "{method} {}://{host}", url.scheme())?;
+        match url.port() {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<'r> ErrorContext<'r> {
+    pub(crate) fn new(method: &'r Method, url: &'r Url) -> Self {
+        Self { method, url }
     }
 
     fn error(&self, kind: ErrorKind, what: impl fmt::Display) -> Error {
         Error {
             kind,
-            message: format!("{}: {what}", self.0),
+            message: format!("{self}: {what}"),
         }
     }
 

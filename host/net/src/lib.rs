@@ -31,16 +31,14 @@ mod rewrite;
 mod streamed;
 pub mod text;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::{identity::ClientCache, lookup::Lookups};
+use crate::{error::ErrorContext, identity::ClientCache, lookup::Lookups};
 
 pub use body::{BodyReader, MAX_LARGE_READS, MemoryBudget};
 pub use challenges::challenges;
@@ -300,12 +298,37 @@ impl Client {
 
     /// Sends a request with another body than its own, as [`Client::send`].
     async fn send_with_body(&self, request: &Request, body: Body) -> Result<Response, Error> {
-        let context = error::ErrorContext::new(&request.method, &request.url);
-        let total = request.limits.total;
-        match tokio::time::timeout(total, self.exchange(request, body, &context)).await {
-            Ok(response) => response,
-            Err(_) => Err(context.timeout("the whole exchange", total)),
-        }
+        let context = ErrorContext::new(&request.method, &request.url);
+        let limits = request.limits;
+        let exceeded = || context.timeout("the whole exchange", limits.total);
+        let deadline = Instant::now() + limits.total;
+        let gzip = HeaderValue::from_static("gzip");
+        let sending = self.head(request, body, gzip, &context);
+        // One timer at a time: until the headers have arrived, the earlier one.
+        let head = if limits.first_byte <= limits.total {
+            within_first_byte(sending, limits, &context).await
+        } else {
+            timeout_at(deadline, sending)
+                .await
+                .map_err(|_| exceeded())?
+        };
+        let mut response = head?;
+        let status = response.status();
+        let mut headers = std::mem::take(response.headers_mut());
+        let watch = body::Watch {
+            memory: self.memory.as_deref(),
+            reader: self.reader.as_deref(),
+        };
+        let reading = body::read(response, &mut headers, limits, watch);
+        let read = timeout_at(deadline, reading)
+            .await
+            .map_err(|_| exceeded())?;
+        Ok(Response {
+            status,
+            body: read.map_err(|failure| context.unreadable(&failure, limits))?,
+            headers,
+            url: request.url.clone(),
+        })
     }
 
     /// Sends one request and returns the response when its headers have arrived. Of the limits, those
@@ -320,10 +343,12 @@ impl Client {
         idle_timeout: Duration,
     ) -> Result<StreamedResponse, Error> {
         let body = std::mem::take(&mut request.body);
-        let context = error::ErrorContext::new(&request.method, &request.url);
+        let context = ErrorContext::new(&request.method, &request.url);
         let identity = HeaderValue::from_static("identity");
-        let response = self.head(&request, body, identity, &context).await?;
-        Ok(StreamedResponse::new(response, idle_timeout, context))
+        let sending = self.head(&request, body, identity, &context);
+        let response = within_first_byte(sending, request.limits, &context).await?;
+        let Request { method, url, .. } = request;
+        Ok(StreamedResponse::new(response, idle_timeout, method, url))
     }
 
     /// Checks whether a URL may be reached now. Sends no request. A name without an address, or
@@ -346,43 +371,13 @@ impl Client {
         }
     }
 
-    async fn exchange(
-        &self,
-        request: &Request,
-        body: Body,
-        context: &error::ErrorContext,
-    ) -> Result<Response, Error> {
-        let started = Instant::now();
-        let limits = request.limits;
-        let gzip = HeaderValue::from_static("gzip");
-        let mut response = self.head(request, body, gzip, context).await?;
-        let status = response.status();
-        let mut headers = std::mem::take(response.headers_mut());
-        let left = limits.total.saturating_sub(started.elapsed());
-        let watch = body::Watch {
-            memory: self.memory.as_deref(),
-            reader: self.reader.as_deref(),
-        };
-        let reading = body::read(response, &mut headers, limits, watch);
-        let body = match tokio::time::timeout(left, reading).await {
-            Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
-            Err(_) => return Err(context.timeout("the whole exchange", limits.total)),
-        };
-        Ok(Response {
-            status,
-            headers,
-            body,
-            url: request.url.clone(),
-        })
-    }
-
-    /// Sends a request and returns the response when its headers have arrived.
+    /// Sends a request and returns the response when its headers have arrived, without a timeout.
     async fn head(
         &self,
         request: &Request,
         body: Body,
         accept_encoding: HeaderValue,
-        context: &error::ErrorContext,
+        context: &ErrorContext<'_>,
     ) -> Result<reqwest::Response, Error> {
         let inner = &self.inner;
         let owned = match &self.identity {
@@ -411,26 +406,22 @@ impl Client {
         if body.is_empty() && gives_meaning_to_bodies(&request.method) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let mut builder = client
-            .request(request.method.clone(), target)
-            .headers(headers);
-        builder = match body {
-            Body::Empty => builder,
-            Body::Bytes(bytes) => builder.body(bytes),
-            Body::Multipart(form) => builder.multipart(form),
+        let mut outgoing = reqwest::Request::new(request.method.clone(), target);
+        *outgoing.headers_mut() = headers;
+        let empty = reqwest::RequestBuilder::from_parts(client, outgoing);
+        let builder = match body {
+            Body::Empty => empty,
+            Body::Bytes(bytes) => empty.body(bytes),
+            Body::Multipart(form) => empty.multipart(form),
         };
-        let limits = request.limits;
+        let connect_timeout = request.limits.connect;
         let settings = connect::ConnectSettings {
-            timeout: limits.connect,
+            timeout: connect_timeout,
             tenant: self.tenant.clone(),
         };
-        let head = connect::with_connect_settings(settings, builder.send());
-        let response = match tokio::time::timeout(limits.first_byte, head).await {
-            Ok(response) => response.map_err(|cause| context.failed(&cause, limits.connect))?,
-            Err(_) => {
-                return Err(context.timeout("the first byte of the response", limits.first_byte));
-            }
-        };
+        let response = connect::with_connect_settings(settings, builder.send())
+            .await
+            .map_err(|cause| context.failed(&cause, connect_timeout))?;
         if header_bytes(response.headers()) > MAX_HEADER_BYTES {
             return Err(context.too_large("header block", MAX_HEADER_BYTES as u64));
         }
@@ -443,7 +434,7 @@ impl Client {
         &self,
         clients: &Clients,
         url: &Url,
-        context: &error::ErrorContext,
+        context: &ErrorContext<'_>,
     ) -> Result<(reqwest::Client, Url), Error> {
         let Inner {
             rewrites,
@@ -514,7 +505,8 @@ fn build(
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .retry(reqwest::retry::never())
+        // With a number of retries, each request would be copied, also if none is retried.
+        .retry(reqwest::retry::never().max_retries_per_request(0))
         .no_gzip()
         .tcp_nodelay(true)
         .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS_PER_HOST)
@@ -540,6 +532,19 @@ fn tls_error(cause: reqwest::Error) -> Error {
     Error {
         kind: ErrorKind::Tls,
         message: format!("cannot set up outgoing TLS: {}", error::innermost(&cause)),
+    }
+}
+
+/// Waits for the headers of a response, at most for their timeout.
+async fn within_first_byte(
+    sending: impl Future<Output = Result<reqwest::Response, Error>>,
+    limits: Limits,
+    context: &ErrorContext<'_>,
+) -> Result<reqwest::Response, Error> {
+    let limit = limits.first_byte;
+    match timeout(limit, sending).await {
+        Ok(response) => response,
+        Err(_) => Err(context.timeout("the first byte of the response", limit)),
     }
 }
 

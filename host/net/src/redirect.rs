@@ -40,7 +40,6 @@ impl Client {
         let mut client = Cow::Borrowed(self);
         let mut left = hops;
         loop {
-            request.limits.total = deadline.saturating_duration_since(Instant::now());
             let again = copy_body(&request.body);
             let body = std::mem::take(&mut request.body);
             let response = client.send_with_body(&request, body).await?;
@@ -75,6 +74,7 @@ impl Client {
                 return Ok(response);
             }
             left -= 1;
+            request.limits.total = deadline.saturating_duration_since(Instant::now());
         }
     }
 }

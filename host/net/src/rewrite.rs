@@ -39,6 +39,13 @@ impl Origin {
             port: url.port_or_known_default()?,
         })
     }
+
+    /// Returns true if this is the origin of a URL.
+    fn is_of(&self, url: &Url) -> bool {
+        url.scheme() == self.scheme
+            && url.host_str() == Some(self.host.as_str())
+            && url.port_or_known_default() == Some(self.port)
+    }
 }
 
 impl FromStr for Origin {
@@ -82,8 +89,7 @@ pub(crate) fn apply(rewrites: &[Rewrite], url: &Url) -> Option<Url> {
     if !url.username().is_empty() || url.password().is_some() {
         return None;
     }
-    let origin = Origin::from_url(url)?;
-    let to = &rewrites.iter().find(|rewrite| rewrite.from == origin)?.to;
+    let to = &rewrites.iter().find(|rewrite| rewrite.from.is_of(url))?.to;
     let mut target = url.clone();
     target.set_scheme(&to.scheme).ok()?;
     target.set_host(Some(&to.host)).ok()?;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::{Response, StatusCode};
+use reqwest::{Method, Response, StatusCode};
 use tokio::time::timeout;
+use url::Url;
 
 use crate::{Error, error::ErrorContext};
 
@@ -12,15 +13,23 @@ use crate::{Error, error::ErrorContext};
 pub struct StreamedResponse {
     response: Response,
     idle_timeout: Duration,
-    context: ErrorContext,
+    /// Method and URL of the request, for errors.
+    method: Method,
+    url: Url,
 }
 
 impl StreamedResponse {
-    pub(crate) fn new(response: Response, idle_timeout: Duration, context: ErrorContext) -> Self {
+    pub(crate) fn new(
+        response: Response,
+        idle_timeout: Duration,
+        method: Method,
+        url: Url,
+    ) -> Self {
         Self {
             response,
             idle_timeout,
-            context,
+            method,
+            url,
         }
     }
 
@@ -41,11 +50,10 @@ impl StreamedResponse {
     /// # Errors
     /// Fails if the connection breaks, or if no piece arrives in time.
     pub async fn next_piece(&mut self) -> Result<Option<Bytes>, Error> {
+        let context = ErrorContext::new(&self.method, &self.url);
         match timeout(self.idle_timeout, self.response.chunk()).await {
-            Ok(piece) => piece.map_err(|cause| self.context.ended_early(&cause)),
-            Err(_) => Err(self
-                .context
-                .timeout("the next part of the response", self.idle_timeout)),
+            Ok(piece) => piece.map_err(|cause| context.ended_early(&cause)),
+            Err(_) => Err(context.timeout("the next part of the response", self.idle_timeout)),
         }
     }
 }

@@ -85,15 +85,15 @@ impl Trace {
         });
     }
 
-    /// Records the start of a request and returns its number. The URL is the guest's.
+    /// Records the start of a request and returns its number. The URL is the guest's. It is redacted when
+    /// the requests are taken.
     pub(crate) fn request_started(&self, method: &str, url: &str, sent: u64) -> usize {
         let mut recorded = self.lock();
-        let url = recorded.redact(cut(url, MAX_LINE_BYTES));
         recorded.requests.push(RequestRecord {
             method: method.to_owned(),
-            url,
+            url: cut(url, MAX_LINE_BYTES).to_owned(),
             status: None,
-            error: Some("the request did not end".to_owned()),
+            error: None,
             elapsed: Duration::ZERO,
             sent,
             received: 0,
@@ -118,13 +118,7 @@ impl Trace {
     ) {
         let mut recorded = self.lock();
         let error = end.err().map(|message| recorded.redact(message));
-        let Recorded {
-            requests, redactor, ..
-        } = &mut *recorded;
-        if let Some(record) = requests.get_mut(number) {
-            if let Some(redactor) = redactor {
-                record.url = redactor.redact_text(&record.url);
-            }
+        if let Some(record) = recorded.requests.get_mut(number) {
             record.elapsed = elapsed;
             record.error = error;
             if let Ok((status, received)) = end {
@@ -161,7 +155,13 @@ impl Trace {
         let mut recorded = self.lock();
         let mut log = std::mem::take(&mut recorded.log);
         let mut requests = std::mem::take(&mut recorded.requests);
-        if let Some(redactor) = &recorded.redactor {
+        for record in &mut requests {
+            if record.status.is_none() && record.error.is_none() {
+                record.error = Some("the request did not end".to_owned());
+            }
+        }
+        let redactor = recorded.redactor.as_ref();
+        if let Some(redactor) = redactor.filter(|redactor| redactor.has_secrets()) {
             log.iter_mut()
                 .for_each(|line| line.message = redactor.redact_text(&line.message));
             requests
@@ -250,6 +250,17 @@ mod tests {
         let (log, requests) = trace.take();
         let all = format!("{log:?}{requests:?}");
         assert!(!all.contains("canary"), "{all}");
+    }
+
+    #[test]
+    fn request_without_end_has_an_error() {
+        let trace = trace(10, 1000);
+        trace.request_started("GET", "https://a.example/", 0);
+        let ended = trace.request_started("GET", "https://a.example/", 0);
+        trace.request_ended(ended, Duration::ZERO, Ok((200, 0)));
+        let requests = trace.take().1.into_iter();
+        let errors: Vec<_> = requests.map(|request| request.error).collect();
+        assert_eq!(errors, [Some("the request did not end".to_owned()), None]);
     }
 
     #[test]

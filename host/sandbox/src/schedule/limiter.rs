@@ -37,7 +37,7 @@ pub type Reservation = gate::Reservation<Arc<str>>;
 
 /// Reservation for the body of a response.
 #[derive(Debug)]
-pub(crate) struct BodyMemory(pub(crate) Arc<Reservation>);
+pub(crate) struct BodyMemory(pub(crate) Reservation);
 
 impl net::MemoryBudget for BodyMemory {
     fn grow(&self, bytes: u64) -> bool {
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn tenant_leaves_memory_to_others() {
         let node = NodeMemory::new(1 << 30);
-        let body = BodyMemory(Arc::new(node.reserve(&"a".into())));
+        let body = BodyMemory(node.reserve(&"a".into()));
         assert!(net::MemoryBudget::grow(&body, 512 << 20));
         assert!(!net::MemoryBudget::grow(&body, 1));
         let refused = node.reserve_for_start(&"a".into()).unwrap_err();

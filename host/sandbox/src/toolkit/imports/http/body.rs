@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     redact::{self, Redactor},
-    schedule::limiter::Reservation,
+    schedule::limiter::BodyMemory,
 };
 
 pub(super) const NO_MEMORY: &str = "this server has no memory left to decode the response or to remove secrets from it; try again later";
@@ -28,7 +28,7 @@ pub(super) struct ReceivedBody {
     /// Media type of a body to decode if it is text; `None` for a body that is not decoded.
     pub(super) media_type: Option<String>,
     /// Memory of the body.
-    pub(super) memory: Arc<Reservation>,
+    pub(super) memory: Arc<BodyMemory>,
     pub(super) redactor: Arc<Redactor>,
     /// Permits of the tenant for turns of a long conversion; `None` for a short one.
     pub(super) cpu_permits: Option<Arc<Semaphore>>,
@@ -43,7 +43,9 @@ impl ReceivedBody {
     pub(super) async fn convert(self) -> Result<(Bytes, Option<String>), &'static str> {
         let received = self.redacted(self.bytes.clone()).await?;
         let (decoded, media_type) = self.decode(&received).await?;
-        let clean = if decoded == received {
+        // Text in UTF-8 is decoded to the same bytes in the same memory.
+        let is_unchanged = decoded.as_ptr_range() == received.as_ptr_range();
+        let clean = if is_unchanged {
             decoded
         } else {
             self.redacted(decoded).await?
@@ -83,7 +85,7 @@ impl ReceivedBody {
         let turn = self.turn().await;
         let nuls = bytes.iter().filter(|byte| **byte == 0).count();
         let capacity = (2 * nuls).min(bytes.len() - nuls);
-        let memory = self.memory.empty();
+        let memory = self.memory.0.empty();
         memory.try_grow(capacity as u64).map_err(|_| NO_MEMORY)?;
         let mut narrow = Vec::with_capacity(capacity);
         narrow.extend(bytes_beside_nuls(bytes));
@@ -107,7 +109,8 @@ impl ReceivedBody {
     }
 
     fn reserve(&self, bytes: usize) -> Result<(), &'static str> {
-        self.memory.try_grow(bytes as u64).map_err(|_| NO_MEMORY)
+        let grown = self.memory.0.try_grow(bytes as u64);
+        grown.map_err(|_| NO_MEMORY)
     }
 }
 
@@ -129,10 +132,11 @@ mod tests {
     const SECRET_TEXT: &str = "cänary-4711";
 
     async fn convert(media_type: &str, bytes: &[u8]) -> Result<Bytes, &'static str> {
+        let memory = NodeMemory::new(u64::MAX).reserve(&"a".into());
         let body = ReceivedBody {
             bytes: Bytes::copy_from_slice(bytes),
             media_type: Some(media_type.to_owned()),
-            memory: Arc::new(NodeMemory::new(u64::MAX).reserve(&"a".into())),
+            memory: Arc::new(BodyMemory(memory)),
             redactor: Arc::new(Redactor::new([&Secret::from(SECRET_TEXT)])),
             cpu_permits: None,
         };

@@ -24,23 +24,24 @@ const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 /// Minimum length of a placed value that counts as a secret on its own, in bytes.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Returns the names of the headers that a credential fills, in lower case.
-pub(super) fn header_names(credential: &Credential) -> Vec<String> {
-    let signed = credential
-        .sign
-        .iter()
-        .flat_map(Signing::header_names)
-        .map(str::to_owned);
-    credential
+/// Returns the names of the headers that a credential fills, in any case.
+pub(super) fn header_names(credential: &Credential) -> Vec<&str> {
+    let placed = credential
         .placements
         .iter()
         .filter_map(|placement| match placement {
-            Placement::Header { name, .. } => Some(name.to_ascii_lowercase()),
-            Placement::Basic { .. } => Some(AUTHORIZATION.as_str().to_owned()),
+            Placement::Header { name, .. } => Some(name.as_str()),
+            Placement::Basic { .. } => Some("authorization"),
             Placement::Query { .. } | Placement::Path { .. } => None,
-        })
-        .chain(signed)
+        });
+    placed
+        .chain(credential.sign.iter().flat_map(Signing::header_names))
         .collect()
+}
+
+/// Returns true if one of the names is that of a header.
+pub(super) fn contains_name(names: &[&str], header: &str) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(header))
 }
 
 /// Returns the names of the query parameters that a credential fills.
@@ -83,9 +84,8 @@ pub(super) fn apply(
     for placement in &credential.placements {
         match placement {
             Placement::Header { name, value } => {
-                let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes())
-                    .map_err(|_| unusable(name))?;
-                headers.insert(name, sensitive_value(value)?);
+                let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(name))?;
+                headers.insert(parsed, sensitive_value(value)?);
             }
             Placement::Basic { username, password } => {
                 let pair = zeroize::Zeroizing::new(format!("{username}:{password}"));

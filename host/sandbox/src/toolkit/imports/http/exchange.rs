@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     convert::Infallible,
-    future,
+    future, mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -25,9 +25,9 @@ use super::{
 };
 use crate::{
     Clock, Credential, RequestSpan, Secret, SignatureStamp,
-    contract::v1::http::{Error, Request},
+    contract::v1::http::{Body, Error, Request},
     files::Files,
-    schedule::limiter::{BodyMemory, Reservation},
+    schedule::limiter::BodyMemory,
     toolkit::imports::clock,
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Received {
     /// Signatures made for the request.
     pub(super) signatures: Vec<Secret>,
     /// Memory of the body.
-    pub(super) memory: Arc<Reservation>,
+    pub(super) memory: Arc<BodyMemory>,
 }
 
 /// Request that passed the rules.
@@ -68,15 +68,19 @@ impl Outgoing {
         Box::pin(async move { self.send_checked(request, &files, left).await })
     }
 
-    async fn send_checked(&self, request: Request, files: &Files, left: Duration) -> HttpResult {
+    async fn send_checked(
+        &self,
+        mut request: Request,
+        files: &Files,
+        left: Duration,
+    ) -> HttpResult {
         self.count()?;
         let into_blob = request.into_blob;
-        let url = request.url.clone();
         let method = rules::method(&request.method)?;
-        let checked = match self.check(method.clone(), request, files, left).await {
+        let checked = match self.check(method.clone(), &mut request, files, left).await {
             Ok(checked) => checked,
             Err(refused) => {
-                let record = self.trace.request_started(method.as_str(), &url, 0);
+                let record = self.trace.request_started(method.as_str(), &request.url, 0);
                 self.trace
                     .request_ended(record, Duration::ZERO, Err(&refused.message));
                 return Err(refused);
@@ -91,10 +95,11 @@ impl Outgoing {
         self.to_guest_response(received, into_blob, files).await
     }
 
+    /// Checks a request and takes its headers and its body.
     async fn check(
         &self,
         method: Method,
-        request: Request,
+        request: &mut Request,
         files: &Files,
         left: Duration,
     ) -> Result<Checked, Error> {
@@ -127,13 +132,14 @@ impl Outgoing {
             .as_deref()
             .map(credential::header_names)
             .unwrap_or_default();
-        let headers = rules::headers(&request.headers, &filled)?;
+        let headers = rules::headers(mem::take(&mut request.headers), &filled)?;
         if let Some(credential) = &credential {
             credential::check_query(credential, &url)?;
         }
         let timeout = exchange_timeout(request.timeout_ms, self.limits.exchange, left);
+        let body = mem::replace(&mut request.body, Body::Empty);
         Ok(Checked {
-            payload: to_payload(request.body, files, &self.limits)?,
+            payload: to_payload(body, files, &self.limits)?,
             credential: credential.filter(|_| !anonymous),
             into_blob: request.into_blob,
             deadline: Instant::now() + timeout,
@@ -202,7 +208,7 @@ impl Outgoing {
             None => (Cow::Borrowed(payload), Vec::new()),
         };
         let limits = self.net_limits(checked)?;
-        let memory = Arc::new(self.redactor_memory.empty());
+        let memory = Arc::new(BodyMemory(self.redactor_memory.empty()));
         let record = self.trace.request_started(
             checked.method.as_str(),
             checked.url.as_str(),
@@ -229,7 +235,7 @@ impl Outgoing {
             .net
             .clone()
             .with_identity(identity)
-            .with_memory_budget(Arc::new(BodyMemory(memory.clone())))
+            .with_memory_budget(memory.clone())
             .with_body_reader(stream.map(|stream| stream as _));
         let sent = net
             .send_following(request, MAX_REDIRECTS, &names, |next: &mut net::Request| {

@@ -131,7 +131,7 @@ impl Outgoing {
         let mut removed: Vec<String> = Vec::new();
         request.headers.retain(|(name, _)| {
             let ours = manifest::is_platform_header(name)
-                || filled_names.contains(&name.to_ascii_lowercase());
+                || credential::contains_name(&filled_names, name);
             if ours {
                 removed.push(crate::trace::cut(name, 100).to_owned());
             }

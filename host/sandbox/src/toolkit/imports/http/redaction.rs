@@ -126,17 +126,9 @@ impl Outgoing {
         if let Some(media_type) = media_type.and_then(|text| HeaderValue::try_from(text).ok()) {
             answer.headers.insert(CONTENT_TYPE, media_type);
         }
-        let headers = answer.headers.iter().filter_map(|(name, value)| {
-            let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2")
-                || redactor.name_may_contain_secret(name.as_str());
-            (!hidden).then(|| {
-                let value = redactor.redact_text(&text::decode_header(value));
-                (name.as_str().to_owned(), value)
-            })
-        });
         let mut response = Response {
             status: answer.status.as_u16(),
-            headers: headers.collect(),
+            headers: to_guest_headers(&answer.headers, &redactor),
             body: Vec::new(),
             blob: None,
         };
@@ -147,12 +139,12 @@ impl Outgoing {
             };
             let name = redactor.redact_text(&file_name(&answer));
             let id = files
-                .keep(&name, &media_type, body, &memory)
+                .keep(&name, &media_type, body, &memory.0)
                 .map_err(|full| error("limit", full.message))?;
             response.blob = Some(id);
         } else {
             response.body = body.into();
-            self.delivered.take_over(&memory);
+            self.delivered.take_over(&memory.0);
         }
         Ok(response)
     }
@@ -180,6 +172,20 @@ impl Outgoing {
             )
         })
     }
+}
+
+/// Returns the headers of a response without secrets and cookies.
+fn to_guest_headers(headers: &HeaderMap, redactor: &Redactor) -> Vec<(String, String)> {
+    let mut shown = Vec::with_capacity(headers.len());
+    for (name, value) in headers {
+        let name = name.as_str();
+        let is_cookie = matches!(name, "set-cookie" | "set-cookie2");
+        if !is_cookie && !redactor.name_may_contain_secret(name) {
+            let text = redactor.redact_text(&text::decode_header(value));
+            shown.push((name.to_owned(), text));
+        }
+    }
+    shown
 }
 
 /// Returns the name that a provider gives to a file, or else the end of its URL.

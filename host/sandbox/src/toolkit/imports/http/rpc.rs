@@ -47,13 +47,13 @@ impl ResponseStream {
         headers: &HeaderMap,
         payload: &Payload,
     ) -> Option<(Arc<Self>, mpsc::Receiver<Value>)> {
+        let Payload::Bytes(body) = payload else {
+            return None;
+        };
         let accepts = headers.get(ACCEPT)?.to_str().ok()?;
         if !accepts.to_ascii_lowercase().contains(EVENT_STREAM) {
             return None;
         }
-        let Payload::Bytes(body) = payload else {
-            return None;
-        };
         let request: Request = serde_json::from_slice(body).ok()?;
         let (replies, due) = mpsc::channel(MAX_WAITING_REPLIES);
         let stream = Self {

@@ -6,7 +6,7 @@ use net::{
     header::{HeaderName, HeaderValue},
 };
 
-use super::error;
+use super::{credential::contains_name, error};
 use crate::{
     Policy,
     contract::v1::http::Error,
@@ -16,6 +16,9 @@ use crate::{
 const MAX_URL_BYTES: usize = 8 << 10;
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 32 << 10;
+/// Number of headers that the host and its HTTP client usually add: credential, trace, lengths and encodings of
+/// bodies, host and user agent.
+const ADDED_HEADERS: usize = 7;
 
 /// Parses a method that a guest may use.
 pub(super) fn method(text: &str) -> Result<Method, Error> {
@@ -70,7 +73,7 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
 }
 
 /// Checks the headers that a guest may set. `reserved` lists the names that the auth scheme fills.
-pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result<HeaderMap, Error> {
+pub(super) fn headers(given: Vec<(String, String)>, reserved: &[&str]) -> Result<HeaderMap, Error> {
     let size: usize = given
         .iter()
         .map(|(name, value)| name.len() + value.len())
@@ -81,32 +84,31 @@ pub(super) fn headers(given: &[(String, String)], reserved: &[String]) -> Result
             "a request has at most 64 headers and 32 KiB of them",
         ));
     }
-    let mut headers = HeaderMap::with_capacity(given.len() + 2);
-    for (name, value) in given {
-        let (name, value) = header(name, value, reserved).map_err(|why| {
-            let problem = format!("the header `{}` {why}", for_message(name));
+    let mut headers = HeaderMap::with_capacity(given.len() + ADDED_HEADERS);
+    for (name, text) in given {
+        let (parsed, value) = header(&name, text, reserved).map_err(|why| {
+            let problem = format!("the header `{}` {why}", for_message(&name));
             error("invalid_request", problem)
         })?;
-        headers.append(name, value);
+        headers.append(parsed, value);
     }
     Ok(headers)
 }
 
 fn header(
     name: &str,
-    value: &str,
-    reserved: &[String],
+    value: String,
+    reserved: &[&str],
 ) -> Result<(HeaderName, HeaderValue), &'static str> {
-    let lower = name.to_ascii_lowercase();
-    if manifest::is_platform_header(&lower) || reserved.contains(&lower) {
+    if manifest::is_platform_header(name) || contains_name(reserved, name) {
         return Err("is set by the host; remove it");
     }
     let is_visible = value
         .bytes()
         .all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     match (
-        HeaderName::from_bytes(lower.as_bytes()),
-        HeaderValue::from_str(value),
+        HeaderName::from_bytes(name.as_bytes()),
+        HeaderValue::try_from(value),
     ) {
         (Ok(name), Ok(value)) if is_visible => Ok((name, value)),
         _ => Err("is not valid: a name must be a token, a value visible ASCII"),
@@ -192,11 +194,12 @@ fn path_matches(rule: &EgressRule, url: &Url) -> bool {
     };
     let path = url.path();
     // A provider may decode these escapes, so they could leave the prefix.
-    let lower = path.to_ascii_lowercase();
+    let mut escapes = path.split('%').skip(1).filter_map(|rest| rest.get(..2));
     path.starts_with(prefix.as_str())
-        && !["%2e", "%2f", "%5c"]
-            .iter()
-            .any(|escape| lower.contains(escape))
+        && !escapes.any(|digits| {
+            let mut climbing = ["2e", "2f", "5c"].iter();
+            climbing.any(|listed| digits.eq_ignore_ascii_case(listed))
+        })
 }
 
 /// Returns host and port for messages.
@@ -330,9 +333,9 @@ mod tests {
 
     #[test]
     fn headers_that_frame_route_or_authorize_are_refused() {
-        let reserved = ["x-vendor-key".to_owned()];
+        let reserved = ["x-vendor-key"];
         let one =
-            |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())], &reserved);
+            |name: &str, value: &str| headers(vec![(name.to_owned(), value.to_owned())], &reserved);
         for name in [
             "Authorization",
             "COOKIE",
@@ -356,8 +359,8 @@ mod tests {
             assert!(one("x-fine", value).is_err(), "{value:?}");
         }
         assert!(one("X-Fine", "a\tb ~").is_ok());
-        assert!(headers(&vec![("a".to_owned(), String::new()); MAX_HEADERS + 1], &[]).is_err());
-        assert!(headers(&[("a".to_owned(), "x".repeat(MAX_HEADER_BYTES))], &[]).is_err());
+        assert!(headers(vec![("a".to_owned(), String::new()); MAX_HEADERS + 1], &[]).is_err());
+        assert!(headers(vec![("a".to_owned(), "x".repeat(MAX_HEADER_BYTES))], &[]).is_err());
     }
 
     #[test]
