@@ -3,6 +3,7 @@
 use std::{io::Read, ops::RangeInclusive};
 
 use flate2::{Compress, Compression, FlushCompress, Status, bufread::DeflateDecoder};
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 /// Sizes of values that are compressed, in bytes. Smaller values save less than they cost. Larger
@@ -12,20 +13,31 @@ const COMPRESSED_SIZES: RangeInclusive<usize> = (2 << 10)..=(512 << 10);
 /// The fastest level of `zlib-rs` whose codes follow from the content.
 const DEFLATE_LEVEL: Compression = Compression::new(2);
 
-/// Compresses a value. Returns `None` if its size is not one of [`COMPRESSED_SIZES`], or it would
-/// not become smaller.
-pub(super) fn compress(plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-    if !COMPRESSED_SIZES.contains(&plain.len()) {
-        return None;
+/// Compresses values. Keeps a compressor from one value to the next, because making one allocates and
+/// clears 400 KiB.
+#[derive(Default)]
+pub(super) struct Compressor(Mutex<Option<Compress>>);
+
+impl Compressor {
+    /// Compresses a value. Returns `None` if its size is not one of [`COMPRESSED_SIZES`], or it would
+    /// not become smaller.
+    pub(super) fn compress(&self, plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        if !COMPRESSED_SIZES.contains(&plain.len()) {
+            return None;
+        }
+        let kept = self.0.lock().take();
+        let mut deflate = kept.unwrap_or_else(|| Compress::new(DEFLATE_LEVEL, false));
+        let mut compressed = Zeroizing::new(Vec::with_capacity(plain.len()));
+        // Only the capacity is written to.
+        let status = deflate.compress_vec(plain, &mut compressed, FlushCompress::Finish);
+        if !matches!(status, Ok(Status::StreamEnd)) {
+            // A reset would not remove the output that did not fit.
+            return None;
+        }
+        deflate.reset();
+        *self.0.lock() = Some(deflate);
+        Some(compressed)
     }
-    let mut compressed = Zeroizing::new(Vec::with_capacity(plain.len()));
-    // Only the capacity is written to.
-    let status = Compress::new(DEFLATE_LEVEL, false).compress_vec(
-        plain,
-        &mut compressed,
-        FlushCompress::Finish,
-    );
-    matches!(status, Ok(Status::StreamEnd)).then_some(compressed)
 }
 
 /// Restores a value of `size` bytes. Returns `None` if the compressed value is damaged or has another
@@ -52,6 +64,10 @@ mod tests {
         records.cycle().take(size).copied().collect()
     }
 
+    fn compress(plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        Compressor::default().compress(plain)
+    }
+
     #[test]
     fn compressed_value_is_small_and_restored() {
         for size in [2 << 10, 20 << 10, 512 << 10] {
@@ -67,6 +83,17 @@ mod tests {
         assert!(compress(&json((2 << 10) - 1)).is_none());
         assert!(compress(&json((512 << 10) + 1)).is_none());
         assert!(compress(&ids::random::<4096>()).is_none());
+    }
+
+    #[test]
+    fn compressor_is_used_again_after_any_value() {
+        let compressor = Compressor::default();
+        for size in [20 << 10, 2 << 10, 512 << 10] {
+            let plain = json(size);
+            let compressed = compressor.compress(&plain).unwrap();
+            assert_eq!(*decompress(&compressed, size).unwrap(), plain);
+            assert!(compressor.compress(&ids::random::<4096>()).is_none());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Sealed values, and the keys that seal them.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use chacha20poly1305::{
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use store::{Document, Record};
 use zeroize::Zeroizing;
 
-use super::compression::{compress, decompress};
+use super::compression::{Compressor, decompress};
 use crate::{
     Result,
     core::{errors, ids, json::RawJson},
@@ -142,13 +142,15 @@ impl<'a> Parts<'a> {
 pub struct DataKey {
     pub(super) id: String,
     cipher: XChaCha20Poly1305,
+    compressor: Arc<Compressor>,
 }
 
 impl DataKey {
-    pub(super) fn new(id: String, key: &[u8; 32]) -> Self {
+    pub(super) fn new(id: String, key: &[u8; 32], compressor: Arc<Compressor>) -> Self {
         Self {
             id,
             cipher: XChaCha20Poly1305::new(key.into()),
+            compressor,
         }
     }
 
@@ -167,7 +169,7 @@ impl DataKey {
         value: &T,
     ) -> Result<Sealed<T>> {
         let plain = to_json(context, value)?;
-        Ok(Sealed::new(match compress(&plain) {
+        Ok(Sealed::new(match self.compressor.compress(&plain) {
             Some(compressed) => self.seal_bytes(context, &compressed, Some(plain.len())),
             None => self.seal_bytes(context, &plain, None),
         }))
