@@ -4,7 +4,8 @@ use std::{io::Read, ops::RangeInclusive};
 
 use flate2::{Compress, Compression, FlushCompress, Status, bufread::DeflateDecoder};
 use parking_lot::Mutex;
-use zeroize::Zeroizing;
+
+use super::wiped::Wiped;
 
 /// Sizes of values that are compressed, in bytes. Smaller values save less than they cost. Larger
 /// ones would keep the thread of a request for milliseconds. Stored values have any of these sizes,
@@ -21,15 +22,15 @@ pub(super) struct Compressor(Mutex<Option<Compress>>);
 impl Compressor {
     /// Compresses a value. Returns `None` if its size is not one of [`COMPRESSED_SIZES`], or it would
     /// not become smaller.
-    pub(super) fn compress(&self, plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub(super) fn compress(&self, plain: &[u8]) -> Option<Wiped> {
         if !COMPRESSED_SIZES.contains(&plain.len()) {
             return None;
         }
         let kept = self.0.lock().take();
         let mut deflate = kept.unwrap_or_else(|| Compress::new(DEFLATE_LEVEL, false));
-        let mut compressed = Zeroizing::new(Vec::with_capacity(plain.len()));
+        let mut compressed = Wiped(Vec::with_capacity(plain.len()));
         // Only the capacity is written to.
-        let status = deflate.compress_vec(plain, &mut compressed, FlushCompress::Finish);
+        let status = deflate.compress_vec(plain, &mut compressed.0, FlushCompress::Finish);
         if !matches!(status, Ok(Status::StreamEnd)) {
             // A reset would not remove the output that did not fit.
             return None;
@@ -42,15 +43,15 @@ impl Compressor {
 
 /// Restores a value of `size` bytes. Returns `None` if the compressed value is damaged or has another
 /// size. Takes no more memory than the size, which is one of [`COMPRESSED_SIZES`].
-pub(super) fn decompress(compressed: &[u8], size: usize) -> Option<Zeroizing<Vec<u8>>> {
+pub(super) fn decompress(compressed: &[u8], size: usize) -> Option<Wiped> {
     if !COMPRESSED_SIZES.contains(&size) {
         return None;
     }
     // One more byte than expected shows that the value is larger.
     let most = size + 1;
-    let mut plain = Zeroizing::new(Vec::with_capacity(most));
+    let mut plain = Wiped(Vec::with_capacity(most));
     let mut decoder = DeflateDecoder::new(compressed).take(most as u64);
-    decoder.read_to_end(&mut plain).ok()?;
+    decoder.read_to_end(&mut plain.0).ok()?;
     (plain.len() == size).then_some(plain)
 }
 
@@ -64,7 +65,7 @@ mod tests {
         records.cycle().take(size).copied().collect()
     }
 
-    fn compress(plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    fn compress(plain: &[u8]) -> Option<Wiped> {
         Compressor::default().compress(plain)
     }
 

@@ -16,6 +16,7 @@ mod key_file;
 mod masters;
 mod rotate;
 mod seal;
+mod wiped;
 
 use std::{collections::HashMap, sync::Arc};
 

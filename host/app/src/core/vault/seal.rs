@@ -9,9 +9,11 @@ use chacha20poly1305::{
 };
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use store::{Document, Record};
-use zeroize::Zeroizing;
 
-use super::compression::{Compressor, decompress};
+use super::{
+    compression::{Compressor, decompress},
+    wiped::Wiped,
+};
 use crate::{
     Result,
     core::{errors, ids, json::RawJson},
@@ -214,7 +216,7 @@ impl DataKey {
         }
     }
 
-    fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Wiped> {
         let parts = Parts::parse(text).filter(|parts| parts.key_id == self.id)?;
         let bytes = BASE64.decode(parts.bytes).ok()?;
         let (nonce, cipher) = bytes.split_first_chunk::<NONCE_BYTES>()?;
@@ -224,7 +226,7 @@ impl DataKey {
             aad: &aad,
         };
         let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload);
-        let opened = opened.ok().map(Zeroizing::new)?;
+        let opened = opened.ok().map(Wiped)?;
         match parts.size {
             None => Some(opened),
             Some(size) => decompress(&opened, size.parse().ok()?),
@@ -232,8 +234,8 @@ impl DataKey {
     }
 }
 
-fn to_json<T: Serialize>(context: SealContext<'_>, value: &T) -> Result<Zeroizing<Vec<u8>>> {
-    let json = serde_json::to_vec(value).map(Zeroizing::new);
+fn to_json<T: Serialize>(context: SealContext<'_>, value: &T) -> Result<Wiped> {
+    let json = serde_json::to_vec(value).map(Wiped);
     json.map_err(|cause| {
         errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
     })
