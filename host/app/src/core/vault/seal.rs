@@ -20,6 +20,10 @@ use crate::{
 };
 
 const NONCE_BYTES: usize = 24;
+/// Initial size of the buffer for the JSON of a value, in bytes.
+const JSON_CAPACITY: usize = 128;
+/// The same for a value that may be large, such as the details on a page of the execution log.
+const LARGE_JSON_CAPACITY: usize = 64 << 10;
 
 /// The location of a sealed value. The value opens at no other location.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +162,7 @@ impl DataKey {
 
     /// Seals a value for one location. Fails if the value cannot be written as JSON.
     pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
-        let plain = to_json(context, value)?;
+        let plain = to_json(context, value, JSON_CAPACITY)?;
         Ok(Sealed::new(self.seal_bytes(context, &plain, None)))
     }
 
@@ -170,7 +174,7 @@ impl DataKey {
         context: SealContext<'_>,
         value: &T,
     ) -> Result<Sealed<T>> {
-        let plain = to_json(context, value)?;
+        let plain = to_json(context, value, LARGE_JSON_CAPACITY)?;
         Ok(Sealed::new(match self.compressor.compress(&plain) {
             Some(compressed) => self.seal_bytes(context, &compressed, Some(plain.len())),
             None => self.seal_bytes(context, &plain, None),
@@ -234,11 +238,12 @@ impl DataKey {
     }
 }
 
-fn to_json<T: Serialize>(context: SealContext<'_>, value: &T) -> Result<Wiped> {
-    let json = serde_json::to_vec(value).map(Wiped);
-    json.map_err(|cause| {
+fn to_json<T: Serialize>(context: SealContext<'_>, value: &T, capacity: usize) -> Result<Wiped> {
+    let mut json = Wiped(Vec::with_capacity(capacity));
+    serde_json::to_writer(&mut json.0, value).map_err(|cause| {
         errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
-    })
+    })?;
+    Ok(json)
 }
 
 /// Builds the associated data. Each part is preceded by its length, so that no two locations give
