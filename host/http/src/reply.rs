@@ -15,7 +15,7 @@ use crate::{branding::Branded, context::CURRENT_REQUEST, error::ApiError, errors
 
 /// Initial capacity for the headers of a response.
 const HEADER_CAPACITY: usize = 12;
-/// Initial size of the buffer into which a body is written, in bytes.
+/// Initial size of the buffer into which a body is written, in addition to its large parts, in bytes.
 const BODY_CAPACITY: usize = 512;
 
 /// JSON body: of a request, or of a response with status 200.
@@ -57,10 +57,10 @@ pub struct SerializedJson<T> {
 }
 
 impl<T: Serialize> SerializedJson<T> {
-    /// Serializes a body.
-    pub fn new(body: &T) -> Self {
+    /// Serializes a body whose large parts have this size together, in bytes.
+    pub fn new(body: &T, size: usize) -> Self {
         Self {
-            response: json(StatusCode::OK, body),
+            response: json_of_size(StatusCode::OK, body, size),
             serialized_from: PhantomData,
         }
     }
@@ -83,8 +83,13 @@ impl<T> IntoResponse for SerializedJson<T> {
 
 /// Builds a response with a JSON body.
 pub fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
+    json_of_size(status, body, 0)
+}
+
+/// Builds a response with a JSON body whose large parts have this size together, in bytes.
+fn json_of_size<T: Serialize + ?Sized>(status: StatusCode, body: &T, size: usize) -> Response {
     let branding = CURRENT_REQUEST.try_with(|request| request.branding.clone());
-    let mut bytes = Vec::with_capacity(BODY_CAPACITY);
+    let mut bytes = Vec::with_capacity(BODY_CAPACITY + size);
     let written = match branding.ok().flatten() {
         None => serde_json::to_writer(&mut bytes, body),
         Some(branding) => serde_json::to_writer(&mut bytes, &Branded(body, &branding)),

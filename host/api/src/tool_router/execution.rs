@@ -260,7 +260,7 @@ async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJso
     let size = view.data.0.len();
     let turns = &key.app().large_work;
     let reply = turns.scan(&key.project.tenant, size, move || {
-        SerializedJson::new(&view)
+        SerializedJson::new(&view, size)
     });
     Ok(reply.await?)
 }

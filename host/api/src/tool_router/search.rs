@@ -75,7 +75,7 @@ pub(crate) async fn search(
     let branding = key.server.branding.clone();
     let turns = &key.app().large_work;
     let reply = turns.run(&key.project.tenant, size, move || {
-        SerializedJson::new(&SearchView::new(&branding, found))
+        SerializedJson::new(&SearchView::new(&branding, found), size)
     });
     Ok(reply.await?)
 }

@@ -100,7 +100,7 @@ pub(crate) async fn execute(
     let size = execution.data.len();
     let reply = turns
         .scan(project, size, move || {
-            SerializedJson::new(&ExecutionView::from(execution))
+            SerializedJson::new(&ExecutionView::from(execution), size)
         })
         .await?;
     Ok(match versions.flatten() {

@@ -73,14 +73,29 @@ impl<'r> Search<'r> {
         }
         let until = self.done.saturating_add(most);
         while self.at < self.bytes.len() && self.done < until {
-            let start = self.at;
-            if self.case == Case::Any || self.redactor.first_bytes[usize::from(self.bytes[start])] {
+            let left = usize::try_from(until - self.done).unwrap_or(usize::MAX);
+            let end = self.at.saturating_add(left).min(self.bytes.len());
+            let start = self.next_start(end);
+            self.done += (start - self.at) as u64;
+            self.at = start;
+            if start < end {
                 ranges.extend(self.longest(start)?.map(|end| start..end));
+                self.at += 1;
+                self.done += 1;
             }
-            self.at += 1;
-            self.done += 1;
         }
         Ok(self.at == self.bytes.len())
+    }
+
+    /// Returns the next position before `end` at which a secret may start, or `end`.
+    fn next_start(&self, end: usize) -> usize {
+        if self.case == Case::Any {
+            return self.at;
+        }
+        let first_bytes = &*self.redactor.first_bytes;
+        let mut bytes = self.bytes[self.at..end].iter();
+        let skipped = bytes.position(|byte| first_bytes[usize::from(*byte)]);
+        skipped.map_or(end, |skipped| self.at + skipped)
     }
 
     /// Returns the end of the longest secret that starts at `start`, with each character in any

@@ -1,11 +1,20 @@
 //! Responses of providers, returned as an object.
 
 use manifest::plan::{Body, Call};
-use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde::{Serialize, de::IgnoredAny};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::http::{self, Request, Response};
 use crate::{File, Result, ToolError};
+
+/// A list as an object.
+#[derive(Serialize)]
+struct List<'a> {
+    items: &'a RawValue,
+    /// Arguments that request the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Value>,
+}
 
 /// Sends the request and returns the response body as an object.
 pub(super) fn convert(request: Request, call: &Call) -> Result<Vec<u8>> {
@@ -18,21 +27,34 @@ pub(super) fn convert(request: Request, call: &Call) -> Result<Vec<u8>> {
     if matches!(call.body, Some(Body::Graphql { .. })) {
         return object(http::graphql_part(&response, pick)?, None);
     }
-    let bytes = response.bytes();
-    if pick.is_empty() && bytes.trim_ascii_start().starts_with(b"{") && is_json(bytes) {
-        // The body is passed on unchanged, so that a large response is not taken apart.
-        return Ok(response.into_bytes());
+    if pick.is_empty() {
+        return whole(response, call);
     }
-    match serde_json::from_slice::<Value>(bytes) {
-        Ok(value) => {
-            let picked = if pick.is_empty() {
-                Some(value)
-            } else {
-                value.pointer(pick).cloned()
-            };
-            let next = call.pages.as_ref().and_then(|_| next(&response, call));
-            object(picked.unwrap_or_default(), next)
+    match serde_json::from_slice::<Value>(response.bytes()) {
+        Ok(mut value) => {
+            let picked = value.pointer_mut(pick).map(Value::take);
+            object(picked.unwrap_or_default(), next(&response, call))
         }
+        Err(_) => other(response),
+    }
+}
+
+/// Returns the whole body as an object. An object or a list is passed on unchanged, so that a large
+/// response is not taken apart.
+fn whole(response: Response, call: &Call) -> Result<Vec<u8>> {
+    let bytes = response.bytes();
+    match bytes.trim_ascii_start().first() {
+        Some(b'{') if is_json(bytes) => return Ok(response.into_bytes()),
+        Some(b'[') => {
+            if let Ok(items) = serde_json::from_slice(bytes) {
+                let next = next(&response, call);
+                return written(&List { items, next });
+            }
+        }
+        _ => {}
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(value) => object(value, next(&response, call)),
         Err(_) => other(response),
     }
 }
@@ -71,6 +93,7 @@ fn other(response: Response) -> Result<Vec<u8>> {
 /// Returns the arguments that request the next page, for a list whose pages do not contain them:
 /// the parameters of the next link.
 fn next(response: &Response, call: &Call) -> Option<Value> {
+    call.pages.as_ref()?;
     let link = response.next_link()?;
     let (_, query) = link.split_once('?')?;
     let mut arguments = Map::new();
@@ -97,6 +120,6 @@ fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
 
-pub(super) fn written(value: &Value) -> Result<Vec<u8>> {
+pub(super) fn written(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(ToolError::from)
 }

@@ -217,6 +217,8 @@ fn every_answer_is_told_as_an_object() {
     for (answer, response, expected) in rows::<(Value, Value, Value)>(json!([
         [{}, { "body": { "a": 1 } }, { "a": 1 }],
         [{}, { "body": [1] }, { "items": [1] }],
+        [{}, { "body": " [1, 2] " }, { "items": [1, 2] }],
+        [{}, { "body": "[1" }, { "text": "[1" }],
         [{}, { "body": "7" }, { "value": 7 }],
         [{}, { "body": "hello" }, { "text": "hello" }],
         [{}, { "status": 204 }, {}],

@@ -3,7 +3,9 @@
 use std::{io::Read, ops::RangeInclusive};
 
 use flate2::{Compress, Compression, FlushCompress, Status, bufread::DeflateDecoder};
-use zeroize::Zeroizing;
+use parking_lot::Mutex;
+
+use super::wiped::Wiped;
 
 /// Sizes of values that are compressed, in bytes. Smaller values save less than they cost. Larger
 /// ones would keep the thread of a request for milliseconds. Stored values have any of these sizes,
@@ -12,33 +14,44 @@ const COMPRESSED_SIZES: RangeInclusive<usize> = (2 << 10)..=(512 << 10);
 /// The fastest level of `zlib-rs` whose codes follow from the content.
 const DEFLATE_LEVEL: Compression = Compression::new(2);
 
-/// Compresses a value. Returns `None` if its size is not one of [`COMPRESSED_SIZES`], or it would
-/// not become smaller.
-pub(super) fn compress(plain: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-    if !COMPRESSED_SIZES.contains(&plain.len()) {
-        return None;
+/// Compresses values. Keeps a compressor from one value to the next, because making one allocates and
+/// clears 400 KiB.
+#[derive(Default)]
+pub(super) struct Compressor(Mutex<Option<Compress>>);
+
+impl Compressor {
+    /// Compresses a value. Returns `None` if its size is not one of [`COMPRESSED_SIZES`], or it would
+    /// not become smaller.
+    pub(super) fn compress(&self, plain: &[u8]) -> Option<Wiped> {
+        if !COMPRESSED_SIZES.contains(&plain.len()) {
+            return None;
+        }
+        let kept = self.0.lock().take();
+        let mut deflate = kept.unwrap_or_else(|| Compress::new(DEFLATE_LEVEL, false));
+        let mut compressed = Wiped(Vec::with_capacity(plain.len()));
+        // Only the capacity is written to.
+        let status = deflate.compress_vec(plain, &mut compressed.0, FlushCompress::Finish);
+        if !matches!(status, Ok(Status::StreamEnd)) {
+            // A reset would not remove the output that did not fit.
+            return None;
+        }
+        deflate.reset();
+        *self.0.lock() = Some(deflate);
+        Some(compressed)
     }
-    let mut compressed = Zeroizing::new(Vec::with_capacity(plain.len()));
-    // Only the capacity is written to.
-    let status = Compress::new(DEFLATE_LEVEL, false).compress_vec(
-        plain,
-        &mut compressed,
-        FlushCompress::Finish,
-    );
-    matches!(status, Ok(Status::StreamEnd)).then_some(compressed)
 }
 
 /// Restores a value of `size` bytes. Returns `None` if the compressed value is damaged or has another
 /// size. Takes no more memory than the size, which is one of [`COMPRESSED_SIZES`].
-pub(super) fn decompress(compressed: &[u8], size: usize) -> Option<Zeroizing<Vec<u8>>> {
+pub(super) fn decompress(compressed: &[u8], size: usize) -> Option<Wiped> {
     if !COMPRESSED_SIZES.contains(&size) {
         return None;
     }
     // One more byte than expected shows that the value is larger.
     let most = size + 1;
-    let mut plain = Zeroizing::new(Vec::with_capacity(most));
+    let mut plain = Wiped(Vec::with_capacity(most));
     let mut decoder = DeflateDecoder::new(compressed).take(most as u64);
-    decoder.read_to_end(&mut plain).ok()?;
+    decoder.read_to_end(&mut plain.0).ok()?;
     (plain.len() == size).then_some(plain)
 }
 
@@ -50,6 +63,10 @@ mod tests {
     fn json(size: usize) -> Vec<u8> {
         let records = br#"{"id":7,"name":"record","done":true},"#.iter();
         records.cycle().take(size).copied().collect()
+    }
+
+    fn compress(plain: &[u8]) -> Option<Wiped> {
+        Compressor::default().compress(plain)
     }
 
     #[test]
@@ -67,6 +84,17 @@ mod tests {
         assert!(compress(&json((2 << 10) - 1)).is_none());
         assert!(compress(&json((512 << 10) + 1)).is_none());
         assert!(compress(&ids::random::<4096>()).is_none());
+    }
+
+    #[test]
+    fn compressor_is_used_again_after_any_value() {
+        let compressor = Compressor::default();
+        for size in [20 << 10, 2 << 10, 512 << 10] {
+            let plain = json(size);
+            let compressed = compressor.compress(&plain).unwrap();
+            assert_eq!(*decompress(&compressed, size).unwrap(), plain);
+            assert!(compressor.compress(&ids::random::<4096>()).is_none());
+        }
     }
 
     #[test]

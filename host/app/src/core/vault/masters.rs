@@ -1,5 +1,7 @@
 //! The master keys, and the data keys that they wrap.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Time};
 use zeroize::Zeroizing;
@@ -57,7 +59,7 @@ impl MasterKeys {
 }
 
 fn data_key(key: &key_file::MasterKey) -> DataKey {
-    DataKey::new(key.id.clone(), &key.key)
+    DataKey::new(key.id.clone(), &key.key, Arc::default())
 }
 
 /// Names the field of a stored data key.

@@ -16,6 +16,7 @@ mod key_file;
 mod masters;
 mod rotate;
 mod seal;
+mod wiped;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,6 +25,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use store::{CommitError, Record, Store, Time};
 use zeroize::Zeroizing;
 
+use compression::Compressor;
 pub(crate) use hash::{HashKey, is_keyed_hash, keyed_hash};
 pub(crate) use key_file::sync_folder;
 pub use key_file::{KeyFile, KeyFileError};
@@ -47,6 +49,8 @@ pub struct Vault {
     /// changes.
     installation: Zeroizing<[u8; 32]>,
     keys: RwLock<HashMap<String, Arc<DataKey>>>,
+    /// The compressor that all data keys share.
+    compressor: Arc<Compressor>,
 }
 
 /// The reason why the vault does not open.
@@ -88,6 +92,7 @@ impl Vault {
             masters: tokio::sync::RwLock::new(masters),
             installation,
             keys: RwLock::default(),
+            compressor: Arc::default(),
         })
     }
 
@@ -101,7 +106,8 @@ impl Vault {
         let record = wrapped_key(&self.store, &masters.current, project, now).await?;
         let key = masters.unwrap_key(project, &record.body.key)?;
         drop(masters);
-        let key = Arc::new(DataKey::new(record.body.key_id, &key));
+        let compressor = self.compressor.clone();
+        let key = Arc::new(DataKey::new(record.body.key_id, &key, compressor));
         let mut keys = self.keys.write();
         Ok(keys.entry(project.to_owned()).or_insert(key).clone())
     }

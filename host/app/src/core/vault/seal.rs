@@ -1,6 +1,6 @@
 //! Sealed values, and the keys that seal them.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use chacha20poly1305::{
@@ -9,15 +9,21 @@ use chacha20poly1305::{
 };
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use store::{Document, Record};
-use zeroize::Zeroizing;
 
-use super::compression::{compress, decompress};
+use super::{
+    compression::{Compressor, decompress},
+    wiped::Wiped,
+};
 use crate::{
     Result,
     core::{errors, ids, json::RawJson},
 };
 
 const NONCE_BYTES: usize = 24;
+/// Initial size of the buffer for the JSON of a value, in bytes.
+const JSON_CAPACITY: usize = 128;
+/// The same for a value that may be large, such as the details on a page of the execution log.
+const LARGE_JSON_CAPACITY: usize = 64 << 10;
 
 /// The location of a sealed value. The value opens at no other location.
 #[derive(Debug, Clone, Copy)]
@@ -142,19 +148,21 @@ impl<'a> Parts<'a> {
 pub struct DataKey {
     pub(super) id: String,
     cipher: XChaCha20Poly1305,
+    compressor: Arc<Compressor>,
 }
 
 impl DataKey {
-    pub(super) fn new(id: String, key: &[u8; 32]) -> Self {
+    pub(super) fn new(id: String, key: &[u8; 32], compressor: Arc<Compressor>) -> Self {
         Self {
             id,
             cipher: XChaCha20Poly1305::new(key.into()),
+            compressor,
         }
     }
 
     /// Seals a value for one location. Fails if the value cannot be written as JSON.
     pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
-        let plain = to_json(context, value)?;
+        let plain = to_json(context, value, JSON_CAPACITY)?;
         Ok(Sealed::new(self.seal_bytes(context, &plain, None)))
     }
 
@@ -166,8 +174,8 @@ impl DataKey {
         context: SealContext<'_>,
         value: &T,
     ) -> Result<Sealed<T>> {
-        let plain = to_json(context, value)?;
-        Ok(Sealed::new(match compress(&plain) {
+        let plain = to_json(context, value, LARGE_JSON_CAPACITY)?;
+        Ok(Sealed::new(match self.compressor.compress(&plain) {
             Some(compressed) => self.seal_bytes(context, &compressed, Some(plain.len())),
             None => self.seal_bytes(context, &plain, None),
         }))
@@ -212,7 +220,7 @@ impl DataKey {
         }
     }
 
-    fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Wiped> {
         let parts = Parts::parse(text).filter(|parts| parts.key_id == self.id)?;
         let bytes = BASE64.decode(parts.bytes).ok()?;
         let (nonce, cipher) = bytes.split_first_chunk::<NONCE_BYTES>()?;
@@ -222,7 +230,7 @@ impl DataKey {
             aad: &aad,
         };
         let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload);
-        let opened = opened.ok().map(Zeroizing::new)?;
+        let opened = opened.ok().map(Wiped)?;
         match parts.size {
             None => Some(opened),
             Some(size) => decompress(&opened, size.parse().ok()?),
@@ -230,11 +238,12 @@ impl DataKey {
     }
 }
 
-fn to_json<T: Serialize>(context: SealContext<'_>, value: &T) -> Result<Zeroizing<Vec<u8>>> {
-    let json = serde_json::to_vec(value).map(Zeroizing::new);
-    json.map_err(|cause| {
+fn to_json<T: Serialize>(context: SealContext<'_>, value: &T, capacity: usize) -> Result<Wiped> {
+    let mut json = Wiped(Vec::with_capacity(capacity));
+    serde_json::to_writer(&mut json.0, value).map_err(|cause| {
         errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
-    })
+    })?;
+    Ok(json)
 }
 
 /// Builds the associated data. Each part is preceded by its length, so that no two locations give

@@ -3,7 +3,7 @@
 use super::*;
 
 fn key() -> DataKey {
-    DataKey::new("dk_one".into(), &[7; 32])
+    DataKey::new("dk_one".into(), &[7; 32], Arc::default())
 }
 
 fn place<'a>(project: &'a str, id: &'a str, field: &'static str) -> SealContext<'a> {
@@ -93,7 +93,7 @@ fn changed_ciphertext_or_wrong_key_is_refused() {
             assert!(key().open(at, &tampered).is_err(), "byte {index}");
         }
         for (id, key) in [("dk_one", [8; 32]), ("dk_two", [7; 32])] {
-            let other = DataKey::new(id.into(), &key);
+            let other = DataKey::new(id.into(), &key, Arc::default());
             assert!(other.open(at, &sealed).is_err(), "{id}");
         }
     }
