@@ -4,7 +4,8 @@
 //! waits keeps these pages, and the next call faults them in again, because they return to the kernel.
 //!
 //! Guarantee: the work is polled by the task of its call, on the stack of the thread, and only while the
-//! guest waits. It is dropped with the call.
+//! guest waits. It is dropped with the call. A guest that waits for one part alone is not polled before
+//! that part ends: each poll switches to its stack.
 
 use std::{
     pin::pin,
@@ -19,8 +20,13 @@ use parking_lot::Mutex;
 pub(crate) struct HostWork<T>(Mutex<Vec<Part<T>>>);
 
 enum Part<T> {
-    /// The work, and the guest's future that waits for it.
-    Running(BoxFuture<'static, T>, Option<Waker>),
+    Running {
+        work: BoxFuture<'static, T>,
+        /// True if the guest waits for nothing else.
+        blocks_guest: bool,
+        /// Future of the guest that waits for the result.
+        waiter: Option<Waker>,
+    },
     Done(T),
     /// The result was taken. The next work has this place.
     Taken,
@@ -36,7 +42,7 @@ impl<T> Part<T> {
     /// Polls running work. Returns true if it ended. The guest is polled next, so only a future within it
     /// that has a waker of its own is woken.
     fn ends(&mut self, context: &mut Context<'_>) -> bool {
-        let Self::Running(work, waiter) = self else {
+        let Self::Running { work, waiter, .. } = self else {
             return false;
         };
         let Poll::Ready(result) = work.poll_unpin(context) else {
@@ -54,8 +60,14 @@ impl<T> Part<T> {
     fn take(&mut self, context: &Context<'_>) -> Poll<T> {
         match std::mem::replace(self, Self::Taken) {
             Self::Done(result) => Poll::Ready(result),
-            Self::Running(work, _) => {
-                *self = Self::Running(work, Some(context.waker().clone()));
+            Self::Running {
+                work, blocks_guest, ..
+            } => {
+                *self = Self::Running {
+                    work,
+                    blocks_guest,
+                    waiter: Some(context.waker().clone()),
+                };
                 Poll::Pending
             }
             Self::Taken => Poll::Pending,
@@ -64,9 +76,13 @@ impl<T> Part<T> {
 }
 
 impl<T> HostWork<T> {
-    /// Does work for the guest, which waits for the result.
-    pub(crate) async fn run(&self, work: BoxFuture<'static, T>) -> T {
-        let place = self.add(Part::Running(work, None));
+    /// Does work for the guest, which waits for the result, and with `blocks_guest` for nothing else.
+    pub(crate) async fn run(&self, work: BoxFuture<'static, T>, blocks_guest: bool) -> T {
+        let place = self.add(Part::Running {
+            work,
+            blocks_guest,
+            waiter: None,
+        });
         poll_fn(|context| self.0.lock()[place].take(context)).await
     }
 
@@ -86,7 +102,9 @@ impl<T> HostWork<T> {
         let mut guest = pin!(guest);
         poll_fn(|context| {
             loop {
-                if let Poll::Ready(ended) = guest.as_mut().poll(context) {
+                if !self.blocks_guest()
+                    && let Poll::Ready(ended) = guest.as_mut().poll(context)
+                {
                     return Poll::Ready(ended);
                 }
                 if !self.advances(context) {
@@ -95,6 +113,19 @@ impl<T> HostWork<T> {
             }
         })
         .await
+    }
+
+    fn blocks_guest(&self) -> bool {
+        let parts = self.0.lock();
+        parts.iter().any(|part| {
+            matches!(
+                part,
+                Part::Running {
+                    blocks_guest: true,
+                    ..
+                }
+            )
+        })
     }
 
     /// Polls every part of the work. Returns true if one ended.
@@ -119,7 +150,7 @@ mod tests {
         let work = HostWork::default();
         let (first, until_first) = oneshot::channel();
         let parts = [
-            work.run(async { until_first.await.unwrap() }.boxed())
+            work.run(async { until_first.await.unwrap() }.boxed(), false)
                 .boxed(),
             work.run(
                 async move {
@@ -127,6 +158,7 @@ mod tests {
                     2
                 }
                 .boxed(),
+                false,
             )
             .boxed(),
         ];
@@ -143,7 +175,7 @@ mod tests {
             let _held = held;
             std::future::pending::<()>().await;
         };
-        let mut guest = Box::pin(work.run_guest(work.run(waiting.boxed())));
+        let mut guest = Box::pin(work.run_guest(work.run(waiting.boxed(), true)));
         assert!(futures::poll!(&mut guest).is_pending());
         drop(guest);
         drop(work);

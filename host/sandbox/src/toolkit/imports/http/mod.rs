@@ -102,6 +102,7 @@ impl State {
                     host_work.clone(),
                     left,
                     request,
+                    false,
                 )
             })
             .buffered(concurrency)
@@ -109,6 +110,7 @@ impl State {
             .await
     }
 
+    /// Sends one request, for which the guest waits.
     fn start(&self, request: Request) -> impl Future<Output = HttpResult> + Send + use<> {
         start(
             self.outgoing.get(&self.trace).clone(),
@@ -117,11 +119,13 @@ impl State {
             self.host_work.clone(),
             self.remaining_time(),
             request,
+            true,
         )
     }
 }
 
-/// Sends one request independently of the guest's state.
+/// Sends one request independently of the guest's state. With `blocks_guest` the guest waits for nothing
+/// else.
 ///
 /// A guest that computes runs on the guest threads. Its requests stay on the caller's runtime,
 /// where the shared connections live.
@@ -132,10 +136,11 @@ async fn start(
     host_work: Arc<HostWork<HttpResult>>,
     left: Duration,
     request: Request,
+    blocks_guest: bool,
 ) -> HttpResult {
     let exchange = Arc::clone(&outgoing).send(request, files, left);
     if !meter.is_long() {
-        return host_work.run(exchange).await;
+        return host_work.run(exchange, blocks_guest).await;
     }
     let mut task = AbortOnDrop(outgoing.caller_runtime.spawn(exchange));
     match (&mut task.0).await {
