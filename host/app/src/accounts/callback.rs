@@ -11,7 +11,7 @@ use super::{
     Failure, RedirectTo,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
-    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt, return_to_link},
+    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt},
     redirect::with_query,
     refresh::POLL_INTERVAL,
     tokens::TokenOwner,
@@ -52,34 +52,28 @@ pub async fn callback(
     if attempt.body.until <= now || !same_browser {
         return Err(errors::attempt_unknown());
     }
-    match attempt.body.step {
-        Step::Authorize => {}
-        Step::Returned => return result_of_first(app, &name).await,
-        Step::Link | Step::Verify => return Err(errors::attempt_unknown()),
+    if attempt.body.step != Step::Authorize {
+        return result_of_first(app, &name).await;
     }
     let project = app.attempt_project(&attempt).await?;
     let id = attempt.body.account.clone();
     let account = record(app, &project, &id).await.map_err(link_gone)?;
-    let is_repeatable = attempt.body.browser.is_some();
     if account.body.attempt_number != attempt.body.attempt_number {
         // The first callback may have completed since the attempt was read.
-        return match is_repeatable {
-            true => result_of_first(app, &name).await,
-            false => Err(errors::attempt_unknown()),
-        };
+        return result_of_first(app, &name).await;
     }
     let owner = TokenOwner::for_account(app, &project.id, &account)
         .map_err(|_| errors::attempt_unknown())?;
     let secrets = app.open_secrets(&attempt).await?;
     // The state is spent from here on: a second callback finds no record that it could use.
+    let is_repeatable = attempt.body.browser.is_some();
     let batch = match is_repeatable {
         true => Batch::at(now).update(&spent(app, &project, &attempt, now).await?),
         false => Batch::at(now).purge(&attempt),
     };
     match app.store.commit(batch).await {
         Ok(()) => {}
-        Err(CommitError::Stale) if is_repeatable => return result_of_first(app, &name).await,
-        Err(CommitError::Stale) => return Err(errors::attempt_unknown()),
+        Err(CommitError::Stale) => return result_of_first(app, &name).await,
         Err(cause) => return Err(cause.into()),
     }
     let landed = complete(app, &project, &owner, attempt.body, secrets, query, now).await;
@@ -136,7 +130,8 @@ async fn keep_result(
     }
 }
 
-/// Returns the result of the first callback with a state, once there is one.
+/// Returns the result of the first callback with a state, once there is one. Fails if that callback
+/// kept no result, or if the state has not been spent.
 async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
     let timeout = app.accounts.settings.wait_timeout;
     let waiting = tokio::time::timeout(timeout, async {
@@ -176,37 +171,38 @@ async fn complete(
     let attempt_number = attempt.attempt_number;
     let tokens = match exchanged {
         Ok(tokens) => tokens,
-        Err(NoTokens::Reported(failure)) if attempt.browser.is_some() => {
-            return_to_link(app, project, id, attempt_number, &failure).await?;
-            return Ok(redirect(Err(failure.error)));
-        }
-        Err(NoTokens::Reported(failure) | NoTokens::Failed(failure)) => {
-            fail_attempt(app, project, id, attempt_number, &failure).await?;
+        Err(no_tokens) => {
+            let is_reported = matches!(no_tokens, NoTokens::Reported(_));
+            let (NoTokens::Reported(failure) | NoTokens::Failed(failure)) = no_tokens;
+            let keeps_link = is_reported && attempt.browser.is_some();
+            fail_attempt(app, project, id, attempt_number, &failure, keeps_link).await?;
             return Ok(redirect(Err(failure.error)));
         }
     };
     let lifetime = tokens.lifetime;
     values.extend(tokens.values);
-    if let Some(verifier) = &project.stored.config.verifier_url {
+    let landed = if let Some(verifier) = &project.stored.config.verifier_url {
         let secrets = PendingSecrets {
             values,
             lifetime: lifetime.map(|lifetime| lifetime.as_secs()),
             ..PendingSecrets::default()
         };
-        return request_verification(app, project, owner, verifier, attempt, secrets, now).await;
-    }
-    match activate(app, project, owner, attempt_number, &values, lifetime).await {
-        Ok(()) => Ok(redirect(Ok(()))),
+        request_verification(app, project, owner, verifier, attempt, secrets, now).await
+    } else {
+        let activated = activate(app, project, owner, attempt_number, &values, lifetime).await;
+        activated.map(|()| redirect(Ok(())))
+    };
+    match landed {
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Ok(redirect(Err("superseded".into()))),
         Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND) => {
             Ok(redirect(Err(AUTH_CONFIG_GONE.into())))
         }
-        Err(cause) => Err(cause),
+        landed => landed,
     }
 }
 
 /// Keeps the tokens until the project has confirmed its user, and redirects the browser to the
-/// project. The tokens are revoked if a newer attempt has replaced this one.
+/// project. Revokes the tokens and fails if a newer attempt has replaced this one.
 async fn request_verification(
     app: &App,
     project: &Project,
@@ -236,14 +232,13 @@ async fn request_verification(
     });
     match stored.await.map_err(Error::from) {
         Ok(()) => with_query(verifier_url, &[("session_uri", &session)]).map(RedirectTo),
-        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
-            let tokens = &app.accounts;
-            tokens.revoke_best_effort(owner, &secrets.values).await;
-            let callback_url = verification.callback_url.as_deref();
-            let outcome = Err("superseded".to_owned());
-            Ok(RedirectTo(app.return_url(callback_url, id, outcome)))
+        Err(cause) => {
+            if cause.is(&errors::ATTEMPT_UNKNOWN) {
+                let tokens = &app.accounts;
+                tokens.revoke_best_effort(owner, &secrets.values).await;
+            }
+            Err(cause)
         }
-        Err(cause) => Err(cause),
     }
 }
 

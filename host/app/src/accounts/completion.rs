@@ -56,7 +56,7 @@ pub async fn complete(
     if account.body.user_id != user.trim() {
         let problem = "the user who authorized the connection is not the user of the account";
         let failure = Failure::new("user_mismatch", problem);
-        fail_attempt(app, project, &id, attempt_number, &failure).await?;
+        fail_attempt(app, project, &id, attempt_number, &failure, false).await?;
         let tokens = &app.accounts;
         tokens.revoke_best_effort(&owner, &secrets.values).await;
         return Err(errors::account_refused(format!(
