@@ -85,14 +85,10 @@ pub(super) async fn connected_view(
     project: &Project,
     connected: Connected,
 ) -> Result<AccountView> {
-    let Connected {
-        account,
-        credential,
-        config,
-    } = connected;
-    let values = open_values(&app.vault, &credential, app.clock.now()).await?;
-    let config = Some(&config);
-    Ok(view(app, project, account, &credential, values, config))
+    let credential = &connected.credential;
+    let values = open_values(&app.vault, credential, app.clock.now()).await?;
+    let (account, config) = (connected.account, Some(&connected.config));
+    Ok(view(app, project, account, credential, values, config))
 }
 
 /// Returns a page of accounts and their total number. A page whose values have more than
