@@ -52,7 +52,7 @@ pub(super) async fn activate(
         let (_, credential) = open_credential(app, project, &account).await?;
         let scheme = Some(owner.scheme()?);
         let body = tokens
-            .build_credential(&project.id, id, scheme, values, lifetime)
+            .build_credential(&project.id, id, scheme, values, lifetime, now)
             .await?;
         let batch = Batch::at(now).check(&config).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))

@@ -342,9 +342,9 @@ impl LinkSession {
         lifetime: Option<Duration>,
     ) -> Result<Submitted> {
         let id = &self.attempt.body.account;
-        let (tokens, project) = (&app.accounts, &self.project.id);
+        let (tokens, project, now) = (&app.accounts, &self.project.id, app.clock.now());
         let credential = tokens
-            .build_credential(project, id, Some(scheme), values, lifetime)
+            .build_credential(project, id, Some(scheme), values, lifetime, now)
             .await?;
         self.change(app, &credential, None).await?;
         let callback_url = self.attempt.body.callback_url.as_deref();

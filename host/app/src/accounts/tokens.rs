@@ -246,7 +246,7 @@ impl TokenManager {
         }
     }
 
-    /// Builds the credential of a connected account.
+    /// Builds the credential of a connected account, whose tokens were issued at the time `now`.
     pub(super) async fn build_credential(
         &self,
         project: &ProjectId,
@@ -254,14 +254,18 @@ impl TokenManager {
         scheme: Option<&AuthScheme>,
         values: &Values,
         lifetime: Option<Duration>,
+        now: Time,
     ) -> Result<Credential> {
         let credential = self.seal(project, account, values).await?;
         let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else {
             return Ok(credential);
         };
         let is_refreshable = self.is_refreshable(scheme, values);
-        let times = self.refresh_times(scheme);
-        Ok(credential.with_expiry(lifetime, is_refreshable, times, self.clock.now()))
+        let times = RefreshTimes {
+            margin: refresh_margin(scheme, self.settings.refresh_margin),
+            idle: self.settings.idle_refresh_after,
+        };
+        Ok(credential.with_expiry(lifetime, is_refreshable, times, now))
     }
 
     /// Obtains tokens from field values, in a mode without a browser. Returns the values with the
@@ -333,13 +337,6 @@ impl TokenManager {
             values,
         };
         flow.can_refresh() || obtains_from_fields(scheme.mode)
-    }
-
-    pub(super) fn refresh_times(&self, scheme: &AuthScheme) -> RefreshTimes {
-        RefreshTimes {
-            margin: refresh_margin(scheme, self.settings.refresh_margin),
-            idle: self.settings.idle_refresh_after,
-        }
     }
 
     /// Seals the values of an account as a credential that does not expire.

@@ -53,26 +53,20 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let turn = Turn::take(app, caller).await?;
     let ran = turn.run(app, run_command(app, caller, &turn, command));
     let (finished, not_stored) = ran.await?;
-    let CommandFinished {
-        exit,
-        stdout,
-        stderr,
-        ..
-    } = finished;
     let is_stored = not_stored.is_none();
     let data = Data {
-        stdout_file_path: file_path(&stdout).filter(|_| is_stored),
-        stdout: stdout.text,
-        stdout_lines: stdout.lines,
-        stderr_file_path: file_path(&stderr).filter(|_| is_stored),
-        stderr: stderr.text,
-        stderr_lines: stderr.lines,
-        exit_code: exit.as_ref().ok().copied(),
+        stdout_file_path: file_path(&finished.stdout).filter(|_| is_stored),
+        stdout: finished.stdout.text,
+        stdout_lines: finished.stdout.lines,
+        stderr_file_path: file_path(&finished.stderr).filter(|_| is_stored),
+        stderr: finished.stderr.text,
+        stderr_lines: finished.stderr.lines,
+        exit_code: finished.exit.as_ref().ok().copied(),
         session: Workflow::new(arguments.session_id.as_deref()),
     };
     Ok(MetaResult {
         data: serde_json::to_value(data).map_err(errors::internal)?,
-        error: exit.err().map_or(not_stored, |limit| {
+        error: finished.exit.err().map_or(not_stored, |limit| {
             Some(format!(
                 "the command was ended and changed no file: {limit}; split it into smaller ones"
             ))

@@ -59,11 +59,9 @@ pub(super) async fn check_stored(
             problems.push(format!("{place}: {}", problem_of(cause)?));
         }
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::recipe_protected(slug, problems))
-    }
+    errors::refuse_problems(problems, |problems| {
+        errors::recipe_protected(slug, problems)
+    })
 }
 
 async fn check_step(
