@@ -42,7 +42,8 @@ pub(super) async fn activate(
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::attempt_unknown());
         };
-        let Some(config) = auth_configs::find(app, project, &owner.auth_config).await? else {
+        let Some(config) = auth_configs::find(&app.store, &project.id, &owner.auth_config).await?
+        else {
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::auth_config_not_found(&owner.auth_config));
         };

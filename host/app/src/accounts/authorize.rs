@@ -84,7 +84,7 @@ async fn start_again(
         };
         return Ok((Batch::at(app.clock.now()), unchanged));
     }
-    let config = auth_configs::find(app, project, &account.body.auth_config)
+    let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config)
         .await?
         .filter(|config| config.body.status == auth_configs::Status::Enabled)
         .ok_or_else(|| {

@@ -133,7 +133,8 @@ pub(super) async fn newest_active(
             if gone.contains(&record.body.auth_config) {
                 continue;
             }
-            let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+            let config =
+                auth_configs::find(&app.store, &project.id, &record.body.auth_config).await?;
             if config.is_some() {
                 return Ok(record);
             }
@@ -159,7 +160,7 @@ pub(super) async fn active_config(
         let status = record.body.status.into_str();
         return Err(errors::account_not_active(&record.id, status));
     }
-    let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+    let config = auth_configs::find(&app.store, &project.id, &record.body.auth_config).await?;
     config.ok_or_else(|| {
         let state = "without its auth config, which was deleted";
         errors::account_not_active(&record.id, state)

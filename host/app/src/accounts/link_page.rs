@@ -185,7 +185,7 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     if account.body.attempt_number != attempt.body.attempt_number {
         return Ok(LinkState::Closed(LinkPage::Used(brand)));
     }
-    let config = auth_configs::find(app, &project, &account.body.auth_config)
+    let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config)
         .await?
         .filter(|config| config.body.status == auth_configs::Status::Enabled);
     let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {

@@ -193,7 +193,7 @@ impl TokenManager {
         };
         // The check prevents a registration from outliving an auth config that is deleted concurrently.
         let auth_config = &request.auth_config;
-        let config = auth_configs::find_in(&self.store, &request.project, auth_config)
+        let config = auth_configs::find(&self.store, &request.project, auth_config)
             .await?
             .ok_or_else(|| errors::auth_config_not_found(auth_config))?;
         let batch = Batch::at(now)

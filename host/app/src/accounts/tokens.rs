@@ -240,7 +240,7 @@ impl TokenManager {
     /// Returns this server's client at the provider of an account, or `None` if the account's auth
     /// config is deleted.
     pub(super) async fn client_of(&self, owner: &TokenOwner) -> Result<Option<ClientContext>> {
-        match auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await? {
+        match auth_configs::find(&self.store, &owner.project, &owner.auth_config).await? {
             Some(config) => self.client_context(&config).await.map(Some),
             None => Ok(None),
         }

@@ -77,7 +77,7 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
         values => values?,
     };
     let mode = account.body.scheme;
-    let config = auth_configs::find(app, project, &account.body.auth_config).await?;
+    let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config).await?;
     let verified = verify_values(app, project, config.as_ref(), &release, mode, values);
     let rejected = match verified.await {
         Ok(()) => return Ok(account.body.status),

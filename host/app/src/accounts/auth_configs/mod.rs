@@ -116,22 +116,13 @@ pub struct Filter {
 
 /// Returns an auth config of the project. Fails if the auth config does not exist.
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
-    find(app, project, id)
+    find(&app.store, &project.id, id)
         .await?
         .ok_or_else(|| errors::auth_config_not_found(id))
 }
 
-/// Returns an auth config of the project, if it exists.
+/// Returns an auth config of a project, if it exists.
 pub(crate) async fn find(
-    app: &App,
-    project: &Project,
-    id: &AuthConfigId,
-) -> Result<Option<Record<AuthConfig>>> {
-    find_in(&app.store, &project.id, id).await
-}
-
-/// Variant of [`find`] for callers that have only the store.
-pub(crate) async fn find_in(
     store: &Store,
     project: &ProjectId,
     id: &AuthConfigId,

@@ -208,7 +208,7 @@ async fn checked_auth_configs(
         if ids.contains(&id) {
             continue;
         }
-        match auth_configs::find(app, project, &id).await? {
+        match auth_configs::find(&app.store, &project.id, &id).await? {
             None => problems.push(format!("auth_config_ids: {id} does not exist")),
             Some(config) if !toolkits.insert(config.body.toolkit.clone()) => {
                 let toolkit = config.body.toolkit;
