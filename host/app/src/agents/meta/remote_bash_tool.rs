@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workbench::{CommandFinished, CommandNotRun, ShellCommand};
 
-use super::{MetaResult, MetaTool, Workflow, parse, remote_workbench::file_path};
+use super::{MetaResult, MetaTool, Workflow, meta_result, parse, remote_workbench::file_path};
 use crate::{
     App, Class, Result,
     agents::{
@@ -64,14 +64,12 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         exit_code: finished.exit.as_ref().ok().copied(),
         session: Workflow::new(arguments.session_id.as_deref()),
     };
-    Ok(MetaResult {
-        data: serde_json::to_value(data).map_err(errors::internal)?,
-        error: finished.exit.err().map_or(not_stored, |limit| {
-            Some(format!(
-                "the command was ended and changed no file: {limit}; split it into smaller ones"
-            ))
-        }),
-    })
+    let error = finished.exit.err().map_or(not_stored, |limit| {
+        Some(format!(
+            "the command was ended and changed no file: {limit}; split it into smaller ones"
+        ))
+    });
+    meta_result(&data, error)
 }
 
 /// Runs a command and stores the files that it has changed. Also returns the reason why they could
