@@ -42,7 +42,7 @@ pub(super) fn is_limited(caller: &SessionCaller, found: &ResolvedTool) -> bool {
     let (config, toolkit) = (caller.config(), &*found.release.slug);
     config.connected_accounts.contains_key(toolkit)
         || config.auth_configs.contains_key(toolkit)
-        || scope::permission(config, found) != Permission::AlwaysAllow
+        || scope::permission(config, &found.into()) != Permission::AlwaysAllow
 }
 
 /// Checks that a session may replace or delete a stored recipe: it could run every step without asking. Fails
