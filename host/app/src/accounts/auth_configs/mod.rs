@@ -151,18 +151,15 @@ pub async fn list(
     window: Window,
 ) -> Result<Listed<Record<AuthConfig>>> {
     let owner = project.id.as_str();
-    let mut query = Query::for_project(owner).descending().window(window);
-    if !filter.toolkits.is_empty() {
-        let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
-        query = query.any_of("toolkit", slugs);
-    }
-    if let Some(managed) = filter.managed {
-        query = query.is("managed", if managed { "true" } else { "false" });
-    }
     let enabled = (!filter.disabled).then_some(Status::Enabled);
-    if let Some(status) = filter.status.or(enabled) {
-        query = query.is("status", status.into_str());
-    }
+    let status = filter.status.or(enabled);
+    let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
+    let mut query = Query::for_project(owner)
+        .descending()
+        .window(window)
+        .filter("toolkit", slugs)
+        .filter("managed", filter.managed)
+        .filter("status", status.map(|status| status.into_str()));
     if !filter.search.is_empty() {
         query = query.contains("folded", &filter.search.to_lowercase());
     }
