@@ -50,7 +50,7 @@ pub(super) async fn activate(
         let now = app.clock.now();
         account.body.set_status(status, None, now);
         account.body.attempt_number += 1;
-        let (_, credential) = open_credential(app, project, &account).await?;
+        let (_, credential) = open_credential(app, &account).await?;
         let scheme = Some(owner.scheme()?);
         let body = tokens
             .build_credential(&project.id, id, scheme, values, lifetime, now)

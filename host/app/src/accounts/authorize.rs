@@ -93,7 +93,7 @@ async fn start_again(
             ))
         })?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let (old, credential) = open_credential(app, project, &account).await?;
+    let (old, credential) = open_credential(app, &account).await?;
     let mut values = user_values(account.body.scheme, &old);
     if let Some(scheme) = release.scheme(account.body.scheme) {
         values = scheme::complete(scheme, values).map_err(errors::account_fields)?;

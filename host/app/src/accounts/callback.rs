@@ -62,8 +62,7 @@ pub async fn callback(
         // The first callback may have completed since the attempt was read.
         return result_of_first(app, &name).await;
     }
-    let owner = TokenOwner::for_account(app, &project.id, &account)
-        .map_err(|_| errors::attempt_unknown())?;
+    let owner = TokenOwner::for_account(app, &account).map_err(|_| errors::attempt_unknown())?;
     let secrets = app.open_secrets(&attempt).await?;
     // The state is spent from here on: a second callback finds no record that it could use.
     let is_repeatable = attempt.body.browser.is_some();

@@ -34,7 +34,7 @@ pub(super) async fn fill(
             "account {id} is connected with {actual}: only fields of this scheme can be changed, and tokens cannot be set"
         )));
     }
-    let (values, credential) = open_credential(app, project, account).await?;
+    let (values, credential) = open_credential(app, account).await?;
     let scheme = release.scheme(mode);
     let mut values = merged_values(scheme, user_values(mode, &values), given)?;
     check_size(&values)?;

@@ -191,7 +191,7 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {
         return Ok(LinkState::Closed(LinkPage::Expired(brand)));
     };
-    let (mut values, _) = open_credential(app, &project, &account).await?;
+    let (mut values, _) = open_credential(app, &account).await?;
     let page_url = values.shift_remove_entry(REDIRECT_URL_VALUE);
     let scopes = match requested_scopes(app, &config, &release).await {
         Err(cause) if cause.is(&errors::NO_MANAGED_AUTH) => {
@@ -275,7 +275,7 @@ impl LinkSession {
             if account.body.attempt_number != self.attempt.body.attempt_number {
                 return Err(errors::attempt_unknown());
             }
-            let (_, old) = open_credential(app, project, &account).await?;
+            let (_, old) = open_credential(app, &account).await?;
             let body = credential.clone();
             let mut batch = Batch::at(now)
                 .check(&config)

@@ -366,13 +366,9 @@ pub(super) struct TokenOwner {
 
 impl TokenOwner {
     /// Identifies the token of an account. Fails if the account's toolkit no longer exists.
-    pub(super) fn for_account(
-        app: &App,
-        project: &ProjectId,
-        record: &Record<Account>,
-    ) -> Result<Self> {
+    pub(super) fn for_account(app: &App, record: &Record<Account>) -> Result<Self> {
         Ok(Self {
-            project: project.clone(),
+            project: ProjectId::parse(&record.project)?,
             account: AccountId::parse(&record.id)?,
             auth_config: record.body.auth_config.clone(),
             release: app.catalog.release(&record.body.toolkit, LATEST)?,

@@ -69,7 +69,7 @@ impl CredentialCheck<'_> {
 pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let values = match usable_values(app, project, &account).await {
+    let values = match usable_values(app, &account).await {
         // The provider has refused to refresh the token, which has ended the account.
         Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
             return Ok(record(app, project, id).await?.body.status);
