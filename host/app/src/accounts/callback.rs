@@ -8,7 +8,7 @@ use store::{Batch, CommitError, Record, Time};
 use url::Url;
 
 use super::{
-    Failure, RedirectTo,
+    Failure,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
     attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt},
@@ -29,7 +29,8 @@ const SESSION_PREFIX: &str = "session_";
 /// Time within which a browser gets the result of its callback again.
 const REPETITION_TTL: Duration = Duration::from_secs(600);
 
-/// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
+/// Handles the callback of a provider, and returns the address to which the browser is redirected.
+/// `browser` is the value of the cookie that the page has set.
 /// Fails with [`errors::ATTEMPT_UNKNOWN`] if the `state` belongs to no attempt that this browser
 /// may complete now. In that case nothing was sent and nothing has changed. A repeated callback of
 /// the browser that opened the page has the result of the first.
@@ -37,7 +38,7 @@ pub async fn callback(
     app: &App,
     query: &[(String, String)],
     browser: Option<&str>,
-) -> Result<RedirectTo> {
+) -> Result<String> {
     let state = single_parameter(query, "state").ok_or_else(errors::attempt_unknown)?;
     let name = app.attempt_record_id(Step::Authorize, state);
     let attempt = app
@@ -77,7 +78,7 @@ pub async fn callback(
     }
     let landed = complete(app, &project, &owner, attempt.body, secrets, query, now).await;
     if is_repeatable {
-        keep_result(app, &project, &name, landed.as_ref().ok(), now).await;
+        keep_result(app, &project, &name, landed.as_ref().ok().cloned(), now).await;
     }
     landed
 }
@@ -99,15 +100,9 @@ async fn spent(
 
 /// Keeps the result of a callback for repetitions. Without a result, repetitions are refused. A
 /// failure is only logged.
-async fn keep_result(
-    app: &App,
-    project: &Project,
-    name: &str,
-    landed: Option<&RedirectTo>,
-    now: Time,
-) {
+async fn keep_result(app: &App, project: &Project, name: &str, landed: Option<String>, now: Time) {
     let secrets = PendingSecrets {
-        landed: landed.map(|landed| landed.0.clone()),
+        landed,
         ..PendingSecrets::default()
     };
     let kept = async {
@@ -131,7 +126,7 @@ async fn keep_result(
 
 /// Returns the result of the first callback with a state, once there is one. Fails if that callback
 /// kept no result, or if the state has not been spent.
-async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
+async fn result_of_first(app: &App, name: &str) -> Result<String> {
     let timeout = app.accounts.settings.wait_timeout;
     let waiting = tokio::time::timeout(timeout, async {
         loop {
@@ -141,7 +136,7 @@ async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
                 .filter(|attempt| attempt.body.step == Step::Returned && attempt.body.until > now)
                 .ok_or_else(errors::attempt_unknown)?;
             if let Some(landed) = app.open_secrets(&attempt).await?.landed {
-                return Ok::<_, Error>(RedirectTo(landed));
+                return Ok::<_, Error>(landed);
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -161,10 +156,10 @@ async fn complete(
     secrets: PendingSecrets,
     query: &[(String, String)],
     now: Time,
-) -> Result<RedirectTo> {
+) -> Result<String> {
     let id = &owner.account;
     let callback_url = attempt.callback_url.clone();
-    let redirect = |outcome| RedirectTo(app.return_url(callback_url.as_deref(), id, outcome));
+    let redirect = |outcome| app.return_url(callback_url.as_deref(), id, outcome);
     let exchanged = exchange_callback(app, owner, &secrets, query).await;
     let mut values = secrets.values;
     let attempt_number = attempt.attempt_number;
@@ -210,7 +205,7 @@ async fn request_verification(
     attempt: ConnectionAttempt,
     secrets: PendingSecrets,
     now: Time,
-) -> Result<RedirectTo> {
+) -> Result<String> {
     let id = &owner.account;
     let session = secret(SESSION_PREFIX);
     let name = app.attempt_record_id(Step::Verify, &session);
@@ -230,7 +225,7 @@ async fn request_verification(
         Ok((batch.insert(project.id.as_str(), &name, &verification), ()))
     });
     match stored.await.map_err(Error::from) {
-        Ok(()) => with_query(verifier_url, &[("session_uri", &session)]).map(RedirectTo),
+        Ok(()) => with_query(verifier_url, &[("session_uri", &session)]),
         Err(cause) => {
             if cause.is(&errors::ATTEMPT_UNKNOWN) {
                 let tokens = &app.accounts;
