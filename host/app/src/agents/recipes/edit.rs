@@ -63,9 +63,7 @@ pub async fn upsert(
     let slug = slug.map_or_else(|| slug_of(&definition.name), normalized);
     check_slug(app, &slug)?;
     let problems = check::problems(app, caller, &mut definition).await?;
-    if !problems.is_empty() {
-        return Err(errors::recipe_invalid(slug, problems));
-    }
+    errors::refuse_problems(problems, |problems| errors::recipe_invalid(&slug, problems))?;
     let project = &caller.project;
     let owner = project.id.as_str();
     let user = &caller.config().user_id;
