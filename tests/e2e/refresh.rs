@@ -213,8 +213,8 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
         (Fault::Status(429), "429"),
         (Fault::Status(404), "404"),
         (Fault::Lost, unknown),
-        (Fault::Html, unknown),
-        (Fault::Malformed, unknown),
+        (Fault::Status(200), unknown),
+        (Fault::Says("{\"access_token\":\"a"), unknown),
         (Fault::Refused("invalid_client"), "invalid_client"),
     ] {
         let (oauth, id) = ended(host, &project).await;

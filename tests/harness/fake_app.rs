@@ -24,8 +24,13 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
-use crate::{Issuer, Provider, loopback};
+use crate::{
+    Issuer, Provider,
+    client::{RawResponse, http},
+    loopback,
+};
 
 /// Host names under which the shared server reaches the provider.
 pub const FAKE_APP_HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
@@ -355,6 +360,20 @@ impl Drop for Hanging<'_> {
     fn drop(&mut self) {
         self.shared.abandoned.lock().push(self.path.to_owned());
     }
+}
+
+/// Parses a query or a form.
+pub(crate) fn pairs<C: FromIterator<(String, String)>>(form: &[u8]) -> C {
+    form_urlencoded::parse(form).into_owned().collect()
+}
+
+/// Opens an address below `own` at a fake provider as a browser does. Returns the redirect target.
+pub(crate) async fn visit(origin: &str, own: &str, url: &str) -> String {
+    assert!(url.starts_with(own), "{url} is not below {own}");
+    let path = &url["https://".len() + FAKE_APP_HOSTS[0].len()..];
+    let page = RawResponse::receive(http().get(format!("{origin}{path}"))).await;
+    assert!(page.status == 302, "{url} answered {}", page.text());
+    page.header("location").to_owned()
 }
 
 /// Percent-encodes every byte except letters and digits.
