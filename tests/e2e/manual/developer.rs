@@ -18,8 +18,8 @@ use crate::documents;
 /// Enters a key on the page of a link, as its user does.
 fn connect_in_browser(link: &Value) {
     let mut browser = Browser::open(link["redirect_url"].as_str().unwrap());
-    browser.write(&format!("re_{}", harness::secret()));
-    browser.send("Enter");
+    browser.order("type", &format!("re_{}", harness::secret()));
+    browser.order("send", "Enter");
     assert_eq!(browser.says("alert"), "", "{}", browser.page);
 }
 
