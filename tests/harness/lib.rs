@@ -47,7 +47,6 @@ pub use author::Author;
 pub use browser::Browser;
 pub use bucket::BucketService;
 pub use client::{Answer, Client};
-pub use collector::Collector;
 pub use disk::LimitedDisk;
 pub use fake_app::FakeApp;
 pub use guarded::MutualTlsProvider;
