@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     Bench, ROUND_DURATION,
-    bounds::Senders,
+    bounds::start_senders,
     call,
     compare::better,
     echo,
@@ -178,7 +178,7 @@ impl Bench {
             let body = json!({ "slug": format!("SERVICE_{tool}"), "arguments": arguments });
             busy.post(&path, &body).await.expect(200);
             let path = format!("/api/v3{path}");
-            let senders = Senders::start(&host, &busy, CONCURRENT_META_CALLS, &path, &body)?;
+            let senders = start_senders(&host, &busy, CONCURRENT_META_CALLS, &path, &body)?;
             let beside = self.best_alone(&execute).await?;
             drop(senders);
             let ratio = Verdict::at_most("p99", beside.p99.div_duration_f64(alone.p99), 2.0);

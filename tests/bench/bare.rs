@@ -5,7 +5,7 @@ use std::{
     io::{self, BufRead, BufReader},
     net::SocketAddr,
     path::Path as FilePath,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use axum::{
     routing::any,
     serve::{Listener, ListenerExt},
 };
-use harness::tls;
+use harness::{Process, tls};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
@@ -30,7 +30,7 @@ const ITEM_TEXT: &str = "the quick brown fox jumps over the lazy dog and reads t
 
 /// A running page of this program. Dropping it ends the process.
 pub(crate) struct Bare {
-    child: Child,
+    process: Process,
     pub(crate) url: String,
 }
 
@@ -58,20 +58,13 @@ impl Bare {
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("read its output")?).read_line(&mut line)?;
         Ok(Self {
-            child,
+            process: Process(child),
             url: line.trim().to_owned(),
         })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        self.process.0.id()
     }
 }
 
