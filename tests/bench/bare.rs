@@ -3,24 +3,19 @@
 
 use std::{
     io::{self, BufRead, BufReader},
-    net::SocketAddr,
     path::Path as FilePath,
     process::{Command, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use axum::{
-    Json, Router,
-    extract::Path,
-    http::StatusCode,
-    routing::any,
-    serve::{Listener, ListenerExt},
+use axum::{Json, Router, extract::Path, http::StatusCode, routing::any, serve::ListenerExt};
+use harness::{
+    Process,
+    tls::{self, TlsListener},
 };
-use harness::{Process, tls};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio::net::TcpListener;
 
 /// Hidden argument that makes this program the bare server. A folder may follow, whose certificate
 /// `server` the server then uses.
@@ -113,32 +108,6 @@ pub(crate) fn serve(router: Router, certificate: Option<&FilePath>) -> Result<()
             }
             Ok(())
         })
-}
-
-/// Listener for connections with TLS.
-struct TlsListener {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, address) = Listener::accept(&mut self.listener).await;
-            stream.set_nodelay(true).ok();
-            // The client reports a handshake that fails.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.listener.local_addr()
-    }
 }
 
 /// Responds with text of a number of megabytes.

@@ -60,7 +60,10 @@ pub(crate) fn serve_connections<F>(
 }
 
 /// Runs a server in its own thread and runtime, because it outlives the test that starts it.
-fn run(listener: TcpListener, serve: impl AsyncFnOnce(tokio::net::TcpListener) + Send + 'static) {
+pub(crate) fn run(
+    listener: TcpListener,
+    serve: impl AsyncFnOnce(tokio::net::TcpListener) + Send + 'static,
+) {
     listener
         .set_nonblocking(true)
         .expect("a socket can be used");
