@@ -337,10 +337,7 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let hosts = [&one, &two, &three];
     for host in hosts {
         let path = format!("/toolkits/{}", oauth.slug);
-        wait_until("the toolkit is seen", || async {
-            host.with_key(project.key()).get(&path).await.status == 200
-        })
-        .await;
+        host.with_key(project.key()).wait_for(&path).await;
     }
     let made = oauth
         .begin(&project, &format!("https://app.example/{}", unique(4)))

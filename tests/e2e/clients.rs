@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use harness::{
     Answer, BucketService, Client, Host, Postgres, fake_app::ReceivedRequest, host::Setup,
-    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -96,10 +95,7 @@ async fn several_servers_on_one_database_register_one_client() {
     })
     .await;
     let other = two.with_key(project.key());
-    wait_until("the toolkit is seen", || async {
-        other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200
-    })
-    .await;
+    other.wait_for(&format!("/toolkits/{}", oauth.slug)).await;
     let begun = (0..8).map(|number| {
         oauth.begin(
             if number % 2 == 0 { &project } else { &other },

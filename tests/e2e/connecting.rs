@@ -135,7 +135,7 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
     oauth.issuer.hold(true);
     tokio::select! {
         landed = open(&project, &back) => panic!("nobody has answered yet: {landed:?}"),
-        () = wait_until("the code is spent", || async { oauth.issuer.granted("authorization_code") == 1 }) => {}
+        () = oauth.issuer.wait_for_grants("authorization_code", 1) => {}
     }
     oauth.issuer.hold(false);
     let id = made["id"].as_str().unwrap();

@@ -7,7 +7,7 @@ use harness::{
     host::Setup,
     inbox::INBOX_ORIGIN,
     issuer::{CLIENT_ID, CLIENT_SECRET},
-    unique,
+    unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -232,6 +232,18 @@ pub(crate) async fn subscribe(project: &Client) -> String {
     let made = project.post("/webhook_subscriptions", &body).await;
     let made = made.expect(201);
     format!("/webhook_subscriptions/{}", made["id"].as_str().unwrap())
+}
+
+/// Polls an instance after its first poll, which the server makes by itself.
+pub(crate) async fn poll(project: &Client, instance: &str) -> Answer {
+    let read = format!("/trigger_instances/active?trigger_ids={instance}");
+    wait_until("the first poll was made", async || {
+        let read = project.get(&read).await.expect(200);
+        read["items"][0]["last_poll_at"].is_string()
+    })
+    .await;
+    let poll = format!("/trigger_instances/manage/{instance}/poll");
+    project.post(&poll, &json!({})).await.expect(200)
 }
 
 /// Opens an address as a browser does, without following redirects.

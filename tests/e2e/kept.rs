@@ -264,22 +264,8 @@ async fn keep_polled_instance(host: &Host, project: &Client) -> String {
     let config = json!({ "url": format!("https://api.example.com/echo/{}", unique(8)) });
     let body = json!({ "connected_account_id": account, "trigger_config": config });
     let instance = keep_instance(project, &polled, &body).await;
-    wait_until("the instance was polled", async || {
-        last_poll(project, &instance).await.is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{instance}/poll");
-    let found = project.post(&poll, &json!({})).await.expect(200);
-    assert_eq!(found["events"], 1);
+    assert_eq!(given::poll(project, &instance).await["events"], 1);
     instance
-}
-
-/// Returns the time of the last poll of an instance whose last poll did not fail.
-async fn last_poll(project: &Client, instance: &str) -> Value {
-    let path = format!("/trigger_instances/active?trigger_ids={instance}");
-    let read = project.get(&path).await.expect(200);
-    assert_eq!(read["items"][0]["last_error"], Value::Null, "{read:#?}");
-    read["items"][0]["last_poll_at"].clone()
 }
 
 async fn assert_answers(archive: &Path, application: &FakeApp) {

@@ -9,7 +9,7 @@ use harness::{
     Client, Guest, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
-    guest, unique, wait_until,
+    guest, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -197,15 +197,9 @@ async fn cancelled_call_aborts_its_outgoing_request() {
                 "cancel": { "name": given.fetch, "arguments": { "url": url } },
             });
             let mut assistant = Assistant::start(library, &options);
-            wait_until("the provider is asked", async || {
-                !Host::application().seen(&tag).is_empty()
-            })
-            .await;
+            Host::application().wait_for_requests(&tag, 1).await;
             assistant.cancel().await;
-            wait_until("the provider's connection is closed", async || {
-                Host::application().abandoned(&tag) == 1
-            })
-            .await;
+            Host::application().wait_for_abandoned(&tag, 1).await;
             let report = assistant.report().await;
             assert_eq!(report["cancelled"], "cancelled", "{library:?} {mode}");
         }
@@ -218,17 +212,12 @@ async fn disconnecting_aborts_the_outgoing_request() {
     given.connect("amy", &harness::secret()).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
-    let asked = wait_until("the provider is asked", async || {
-        !Host::application().seen(&tag).is_empty()
-    });
+    let asked = Host::application().wait_for_requests(&tag, 1);
     tokio::select! {
         called = given.call("user_id=amy", &given.fetch, json!({ "url": url })) => panic!("it hangs: {called:#}"),
         () = asked => {}
     }
-    wait_until("the provider's connection is closed", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 1).await;
 }
 
 #[tokio::test]

@@ -71,10 +71,7 @@ async fn disconnecting_cancels_all_parallel_calls() {
         results = execute(&project, &session, &calls) => panic!("the calls hang: {results:#}"),
         () = wait_until("as many calls as may run do", async || hanging() == 16) => {}
     }
-    wait_until("the provider's connections are closed", async || {
-        Host::application().abandoned(&tag) == 16
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 16).await;
     let echo = given::shared_echo().await;
     let results = execute(&project, &session, &[(echo, json!({ "after": 1 }))]).await;
     assert_eq!(results[0]["response"]["data"], json!({ "after": 1 }));

@@ -387,14 +387,8 @@ impl Numbers {
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
 
-    /// Polls the instance after its first poll, which the server makes by itself.
     async fn poll(&self) -> Answer {
-        wait_until("the first poll was made", async || {
-            self.read().await["last_poll_at"].is_string()
-        })
-        .await;
-        let path = format!("/trigger_instances/manage/{}/poll", self.instance);
-        self.project.post(&path, &json!({})).await.expect(200)
+        given::poll(&self.project, &self.instance).await
     }
 
     /// Returns the ids of the received messages, by number.

@@ -734,13 +734,7 @@ async fn trigger_runs_recipe_for_its_event() {
         .await
         .expect(201);
     let id = made["trigger_id"].as_str().unwrap();
-    wait_until("the first poll was made", async || {
-        let path = format!("/trigger_instances/active?trigger_ids={id}");
-        given.project.get(&path).await.expect(200)["items"][0]["last_poll_at"].is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{id}/poll");
-    given.project.post(&poll, &json!({})).await.expect(200);
+    given::poll(&given.project, id).await;
     let actions = format!("/trigger_instances/manage/{id}/actions");
     let action = async || given.project.get(&actions).await.expect(200)["items"][0].clone();
     wait_until("the action has ended", async || {

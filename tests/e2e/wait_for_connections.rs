@@ -232,10 +232,7 @@ async fn connection_on_another_server_ends_waits() {
     let manifest = guest::manifest_with_key(&toolkit, given::bearer());
     one.publish(Guest::echo().component(), &manifest).await;
     let path = format!("/toolkits/{toolkit}");
-    wait_until("the toolkit is seen", async || {
-        two.as_project().get(&path).await.status == 200
-    })
-    .await;
+    two.as_project().wait_for(&path).await;
     let project = one.as_project();
     project.connect_with_key(&toolkit, "bob").await;
     let scene = Scene {

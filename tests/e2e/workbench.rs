@@ -590,10 +590,7 @@ async fn scripts_are_ended_at_their_limits() {
         assert_eq!(ran["data"]["exit_code"], Value::Null);
         assert_eq!(result(&project, &session, "kept").await, "1", "{code}");
     }
-    wait_until("the request of the script ends", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 1).await;
     let ran = run(&project, &session, "x = bytearray(260_000_000)").await;
     assert_eq!(ran["error"], "MemoryError");
 }
@@ -633,10 +630,9 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         }
     };
     let refusals = async {
-        wait_until("the scripts send their requests", async || {
-            Host::application().seen(&tag).len() == SCRIPTS_PER_PROJECT
-        })
-        .await;
+        Host::application()
+            .wait_for_requests(&tag, SCRIPTS_PER_PROJECT)
+            .await;
         tokio::join!(
             send(session.clone(), "1".to_owned()),
             send(other, "1".to_owned())

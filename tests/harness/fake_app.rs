@@ -29,7 +29,7 @@ use url::form_urlencoded;
 use crate::{
     Issuer, Provider,
     client::{RawResponse, http},
-    loopback,
+    loopback, wait_until,
 };
 
 /// Host names under which the shared server reaches the provider.
@@ -105,9 +105,25 @@ impl FakeApp {
 
     /// Returns the number of requests with this tag whose connection was closed before the
     /// response.
-    pub fn abandoned(&self, tag: &str) -> usize {
+    fn abandoned(&self, tag: &str) -> usize {
         let all = self.shared.abandoned.lock();
         all.iter().filter(|path| has_tag(path, tag)).count()
+    }
+
+    /// Waits for this number of requests with a tag whose connection is closed before the response.
+    pub async fn wait_for_abandoned(&self, tag: &str, count: usize) {
+        wait_until("connections are closed", async || {
+            self.abandoned(tag) == count
+        })
+        .await;
+    }
+
+    /// Waits for this number of requests with a tag.
+    pub async fn wait_for_requests(&self, tag: &str, count: usize) {
+        wait_until("the provider is asked", async || {
+            self.seen(tag).len() >= count
+        })
+        .await;
     }
 
     /// Returns the requests with this tag, oldest first.

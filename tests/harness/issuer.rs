@@ -35,7 +35,7 @@ use crate::{
     fake_app::{FAKE_APP_HOSTS, ReceivedRequest, pairs, percent, visit},
     marked, secret,
     signed::public_key,
-    unique,
+    unique, wait_until,
 };
 
 /// Client id of the project at the server.
@@ -295,6 +295,14 @@ impl Issuer {
     /// Returns the number of times tokens were issued for this grant type.
     pub fn granted(&self, grant_type: &str) -> usize {
         self.state().granted.get(grant_type).copied().unwrap_or(0)
+    }
+
+    /// Waits until tokens were issued this number of times for a grant type.
+    pub async fn wait_for_grants(&self, grant_type: &str, count: usize) {
+        wait_until("tokens are issued", async || {
+            self.granted(grant_type) == count
+        })
+        .await;
     }
 
     /// Invalidates all access tokens, as if they had expired. Refresh tokens stay valid.

@@ -41,14 +41,7 @@ impl Trigger {
 
     /// Lets an instance report its event, and returns the run of the action.
     async fn fire(&self, id: &str) -> Value {
-        let read = format!("/trigger_instances/active?trigger_ids={id}");
-        wait_until("the first poll was made", async || {
-            let read = self.project.get(&read).await.expect(200);
-            read["items"][0]["last_poll_at"].is_string()
-        })
-        .await;
-        let poll = format!("/trigger_instances/manage/{id}/poll");
-        self.project.post(&poll, &json!({})).await.expect(200);
+        given::poll(&self.project, id).await;
         let actions = format!("/trigger_instances/manage/{id}/actions");
         let action = async || self.project.get(&actions).await.expect(200)["items"][0].clone();
         let has_ended =
