@@ -7,8 +7,7 @@ use crate::{given, link::link};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_works_with_keyboard_alone() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let name = json!({ "display_name": "Acme" });
     let named = project.patch("/org/project/config", &name).await;
     named.expect(200);
@@ -111,8 +110,7 @@ fn look_everywhere(browser: &mut Browser, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_shows_logos_and_scopes_in_words() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut manifest = guest::manifest(&given::slug());
     manifest["name"] = json!("Mail");
     manifest["logo"] = json!(LOGO_SVG);
@@ -145,8 +143,7 @@ async fn link_page_shows_logos_and_scopes_in_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_states_problems_for_people() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["name"] = json!("Mail");
     manifest["auth"][0]["fields"] = json!([

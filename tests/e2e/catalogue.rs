@@ -405,8 +405,7 @@ async fn usage_order_of_toolkits_survives_a_restart() {
 
 #[tokio::test]
 async fn named_toolkits_are_listed_even_if_deprecated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     let category = format!("kind-{}", harness::unique(4));
@@ -483,8 +482,7 @@ async fn version_selector_applies_globally_or_per_toolkit() {
 
 #[tokio::test]
 async fn tool_scopes_are_listed_and_recommended() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     manifest["auth"] = json!([{

@@ -52,8 +52,7 @@ fn refreshes(oauth: &Oauth) -> usize {
 
 #[tokio::test]
 async fn concurrent_connections_register_one_client() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let name = json!({ "display_name": "Acme" });
     let named = project.patch("/org/project/config", &name).await;
     named.expect(200);
@@ -107,8 +106,7 @@ async fn several_servers_on_one_database_register_one_client() {
 
 #[tokio::test]
 async fn forgotten_client_is_registered_again() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = registering(host, &project).await;
     let id = oauth.connect(&project).await;
     oauth.issuer.forget_clients();
@@ -130,8 +128,7 @@ async fn forgotten_client_is_registered_again() {
 
 #[tokio::test]
 async fn expiring_client_is_replaced_for_new_accounts() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = registering(host, &project).await;
     let issuer = &oauth.issuer;
     issuer.set(|settings| settings.client_secret = Some(1));
@@ -152,8 +149,7 @@ async fn expiring_client_is_replaced_for_new_accounts() {
 
 #[tokio::test]
 async fn failed_client_registration_creates_no_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
         let mut scheme = issuer.scheme();
         scheme["mode"] = "DCR_OAUTH".into();
@@ -173,8 +169,7 @@ async fn failed_client_registration_creates_no_account() {
 
 #[tokio::test]
 async fn client_id_url_serves_the_client_metadata() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
         issuer.discovered("CIMD_OAUTH")
     })
@@ -211,8 +206,7 @@ async fn client_id_url_serves_the_client_metadata() {
 
 #[tokio::test]
 async fn registered_client_authentication_is_used() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     for (registered, is_basic) in [("client_secret_basic", true), ("client_secret_post", false)] {
         let oauth = registering(host, &project).await;
         oauth.issuer.set(|settings| {
@@ -233,8 +227,7 @@ async fn registered_client_authentication_is_used() {
 
 #[tokio::test]
 async fn resource_metadata_names_the_issuer() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
         let mut scheme = issuer.discovered("DCR_OAUTH");
         scheme["oauth2"] = json!({ "resource": format!("{}/api", issuer.url()) });

@@ -253,8 +253,7 @@ async fn late_refusal_does_not_expire_refreshed_account() {
 
 #[tokio::test]
 async fn token_refreshed_for_deleted_account_is_revoked() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (oauth, id) = ended(host, &project).await;
     let path = format!("/connected_accounts/{id}");
     oauth.issuer.hold(true);

@@ -309,8 +309,7 @@ impl Oauth {
 
     /// Returns the same in a new project of the shared server.
     pub(crate) async fn in_new_project() -> (Client, Self) {
-        let host = Host::shared().await;
-        let project = host.new_project().await;
+        let (host, project) = Host::shared_with_project().await;
         let oauth = Self::new(host, &project).await;
         (project, oauth)
     }

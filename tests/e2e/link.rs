@@ -158,8 +158,7 @@ async fn link_page_connects_an_account() {
 
 #[tokio::test]
 async fn link_page_reports_errors_without_secrets() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
     let field = |name: &str, secret: bool, pattern: Value| json!({ "name": name, "title": name, "description": "Where <it> is", "secret": secret, "pattern": pattern });

@@ -549,8 +549,7 @@ async fn session(project: &Client, tool: &str) -> String {
 
 #[tokio::test]
 async fn session_exposes_exactly_its_tools() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let config = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
     let made = project.post("/tool_router/session", &config).await;
@@ -601,8 +600,7 @@ async fn unlisted_tool_is_not_called_missing() {
 
 #[tokio::test]
 async fn session_needs_the_key_of_its_project() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let url = session(&project, given::shared_echo().await).await;
     let other = host.new_project().await;
     for (key, status) in [("", 401), (other.key(), 404), (project.key(), 200)] {

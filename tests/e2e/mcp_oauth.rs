@@ -47,8 +47,7 @@ struct Attempt {
 
 impl Given {
     async fn new() -> Self {
-        let host = Host::shared().await;
-        let project = host.new_project().await;
+        let (host, project) = Host::shared_with_project().await;
         require_key(&project).await;
         let echo = given::shared_echo().await;
         let url = given::mcp_server_of(&project, &given::toolkit_of(echo)).await;

@@ -59,8 +59,7 @@ async fn hanging_call_withholds_no_other_result() {
 
 #[tokio::test]
 async fn disconnecting_cancels_all_parallel_calls() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let fetch = publish_fetch(host, &project).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = harness::unique(8);
@@ -122,8 +121,7 @@ enum End {
 /// The first calls of a batch run when the session is closed, or limited over MCP, or the key revoked.
 #[tokio::test]
 async fn closed_session_begins_no_further_call() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let fetch = publish_fetch(host, &project).await;
     let url = |path: String| json!({ "url": format!("https://api.example.com{path}") });
     for end in [End::SessionDeleted, End::SessionLimited, End::KeyRevoked] {
@@ -174,8 +172,7 @@ async fn closed_session_begins_no_further_call() {
 
 #[tokio::test]
 async fn threshold_of_a_session_counts_characters() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let echo = given::echo(host).await;
     // As JSON it has 111 characters and 211 bytes.
     let calls = [(&*echo, json!({ "word": "é".repeat(100) }))];
@@ -260,8 +257,7 @@ async fn many_meta_calls_leave_room_for_neighbors() {
 
 #[tokio::test]
 async fn results_become_a_file_of_the_workbench() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let echo = given::echo(host).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let call = json!({ "tool_slug": echo, "arguments": { "number": 7 } });

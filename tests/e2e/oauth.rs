@@ -242,8 +242,7 @@ async fn superseded_connection_attempt_is_rejected() {
 
 #[tokio::test]
 async fn user_verification_precedes_activation() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify?x=1" });
     given::configure(&project, verifier).await;
     let oauth = Oauth::new(host, &project).await;
@@ -467,8 +466,7 @@ async fn project_deletion_can_revoke_tokens() {
 
 #[tokio::test]
 async fn account_key_and_alias_can_be_updated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let made = given::made_account(&project, &config, "amy", harness::marked!("k-old-")).await;
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
@@ -500,8 +498,7 @@ async fn account_key_and_alias_can_be_updated() {
 
 #[tokio::test]
 async fn unverified_credential_is_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let tag = harness::unique(8);
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());

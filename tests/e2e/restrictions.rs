@@ -467,8 +467,7 @@ async fn no_account_is_connected_without_an_auth_config() {
 
 #[tokio::test]
 async fn deleted_auth_config_ends_attempt_at_the_provider() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let url = made["redirect_url"].as_str().unwrap();
@@ -508,8 +507,7 @@ async fn accounts_are_listed_by_the_time_they_show() {
 
 #[tokio::test]
 async fn refusal_of_provider_names_missing_scopes() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, tag) = (given::slug(), unique(8));
     let issuer = Host::application().issuer(&tag);
     let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());

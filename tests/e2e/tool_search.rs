@@ -281,8 +281,7 @@ async fn search_operation_refers_to_left_out_schemas() {
 
 #[tokio::test]
 async fn text_that_is_no_slug_is_not_repeated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let tool = guest::tool(&keyed(host).await);
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let slugs = json!({ "tool_slugs": ["Pass word!"] });

@@ -26,8 +26,7 @@ fn with_word() -> Value {
 
 #[tokio::test]
 async fn toolkits_trigger_types_are_listed_with_schemas() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = two_versions(host).await;
     let upper = slug.to_uppercase();
     let listed = project
@@ -56,8 +55,7 @@ async fn toolkits_trigger_types_are_listed_with_schemas() {
 
 #[tokio::test]
 async fn trigger_type_is_read_in_selected_version() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = two_versions(host).await;
     let path = format!("/triggers_types/{slug}_posted");
     for (query, version) in [

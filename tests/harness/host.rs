@@ -487,6 +487,12 @@ impl Host {
             .await
     }
 
+    /// Returns the shared server and the client of a new project on it.
+    pub async fn shared_with_project() -> (&'static Self, Client) {
+        let host = Self::shared().await;
+        (host, host.new_project().await)
+    }
+
     /// Keeps the server running until this process ends. The search for secrets runs at that point:
     /// it fails the process instead of a test, and its message names the line where the secret was
     /// made.

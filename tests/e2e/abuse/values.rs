@@ -155,8 +155,7 @@ async fn wrong_values_take_bounded_memory() {
 
 #[tokio::test]
 async fn value_with_too_many_steps_is_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     // Hundreds of schemas validate each item, which is more work than its two bytes justify.
     let many: Vec<_> = (0..450)
         .map(|number| json!({ "not": { "const": number } }))
@@ -294,8 +293,7 @@ async fn versions_are_days_of_the_calendar() {
 
 #[tokio::test]
 async fn guests_cannot_claim_kinds_of_the_platform() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     for (kind, told) in [
         ("tool_timeout", "internal"),
         ("file_not_kept", "internal"),
