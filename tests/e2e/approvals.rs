@@ -419,8 +419,7 @@ async fn approval_holds_for_arguments_in_any_order() {
 #[tokio::test]
 async fn arguments_are_checked_before_the_question() {
     let (host, project) = Host::shared_with_project().await;
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (toolkit, mut manifest) = given::manifest();
     manifest["tools"][0]["no_auth"] = json!(true);
     manifest["tools"][0]["input"] = json!({
         "type": "object", "properties": { "to": { "type": "string" } }, "required": ["to"],

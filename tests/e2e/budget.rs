@@ -716,8 +716,7 @@ async fn manifest_limits_are_enforced() {
 async fn call_file_limits_are_enforced() {
     let host = Setup::new().with("files.size_mib", "1").start().await;
     let project = host.as_project();
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let file = json!({ "type": "object", "file_uploadable": true });
     manifest["tools"][0]["input"] =
         json!({ "type": "object", "properties": { "files": { "type": "array", "items": file } } });

@@ -26,8 +26,7 @@ const OLDER_CLIENT: &str = "composio-0.10.10";
 async fn newest_client_libraries_understand_the_api() {
     let host = Setup::new().with("operator_word", "composio");
     let host = host.start().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, mut manifest) = given::manifest_with_key();
     manifest["triggers"] = json!([given::trigger(&slug, "POSTED")]);
     manifest["tools"][0]["no_auth"] = json!(true);
     manifest["tools"][0]["description"] = json!(format!("Weighs parcels of {slug}."));
@@ -66,8 +65,7 @@ async fn newest_client_libraries_understand_the_api() {
 #[tokio::test]
 async fn frameworks_take_every_tool() {
     let (shipped, other) = (documents::host().await, Host::shared().await);
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0]["input"] = odd_arguments();
     other.publish(Guest::echo().component(), &manifest).await;
     let shipped_slugs = documents::built_slugs();

@@ -239,8 +239,7 @@ async fn bearer_and_basic_accounts_reach_the_provider() {
         ),
     ];
     for (mode, fields, placement, values, expected) in schemes {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         manifest["egress"] = json!([{ "host": "api.example.com" }]);
         manifest["auth"] =
             json!([{ "mode": mode, "name": mode, "fields": fields, "request": [placement] }]);

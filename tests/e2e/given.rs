@@ -18,6 +18,20 @@ pub(crate) fn slug() -> String {
     format!("t{}", unique(6))
 }
 
+/// Returns a unique slug and the manifest of its toolkit.
+pub(crate) fn manifest() -> (String, Value) {
+    let slug = slug();
+    let manifest = guest::manifest(&slug);
+    (slug, manifest)
+}
+
+/// Returns the same for a toolkit whose accounts have a key.
+pub(crate) fn manifest_with_key() -> (String, Value) {
+    let slug = slug();
+    let manifest = guest::manifest_with_key(&slug, bearer());
+    (slug, manifest)
+}
+
 /// Returns a member of a response that must be a string.
 #[track_caller]
 pub(crate) fn text(value: &Value) -> &str {

@@ -166,8 +166,7 @@ async fn keep_recipe(project: &Client, session: &str, toolkit: &str) -> Value {
 
 /// Creates a trigger instance subscribed at its provider, and returns its id.
 async fn keep_subscribed_instance(host: &Host, project: &Client) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     let mut trigger = given::webhook_trigger(&toolkit, "SENT");
     trigger["subscription"] = json!({ "secret": "secret", "pointer": "/secret" });
     manifest["triggers"] = json!([trigger]);
@@ -255,8 +254,7 @@ async fn assert_agents(project: &Client, toolkit: &str, session: &str, server: &
 
 /// Creates a trigger instance that has reported an event, and returns its id.
 async fn keep_polled_instance(host: &Host, project: &Client) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     let polled = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([polled]);
     host.publish(Guest::poll().component(), &manifest).await;

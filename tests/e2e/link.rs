@@ -159,8 +159,7 @@ async fn link_page_connects_an_account() {
 #[tokio::test]
 async fn link_page_reports_errors_without_secrets() {
     let (host, project) = Host::shared_with_project().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, mut manifest) = given::manifest_with_key();
     let field = |name: &str, secret: bool, pattern: Value| json!({ "name": name, "title": name, "description": "Where <it> is", "secret": secret, "pattern": pattern });
     manifest["auth"][0]["fields"] = json!([
         field("api_key", true, "k-01[a-z0-9]+".into()),

@@ -403,8 +403,7 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
 /// Returns the address of an MCP server of it.
 async fn server_of_many(project: &Client, tools: usize, size: usize) -> String {
     let host = Host::shared().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let tool = manifest["tools"][0].clone();
     manifest["tools"] = (0..tools)
         .map(|number| {

@@ -301,8 +301,7 @@ async fn no_proxy_holds_event_streams_back() {
 #[tokio::test]
 async fn versions_without_output_schemas_get_none() {
     let (host, project) = Host::shared_with_project().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0]["output"] = json!({
         "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
     });

@@ -25,8 +25,7 @@ async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Va
 
 /// Publishes a tool that fetches an address with an account of `amy` and may take minutes.
 async fn publish_fetch(host: &Host, project: &Client) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, mut manifest) = given::manifest_with_key();
     manifest["limits"] = json!({ "wall_ms": 300_000 });
     host.publish(Guest::fetch().component(), &manifest).await;
     project.connect_with_key(&slug, "amy").await;

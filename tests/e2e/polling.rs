@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{
-    Answer, Client, Guest, Host, Inbox, guest, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
+    Answer, Client, Guest, Host, Inbox, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -21,8 +21,7 @@ pub(crate) struct Given {
 
 /// Publishes a toolkit with a polling trigger, and returns its slug.
 pub(crate) async fn toolkit(host: &Host, guest: Guest<'_>) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     manifest["triggers"] = json!([given::trigger(&toolkit, TRIGGER_NAME)]);
     host.publish(guest.component(), &manifest).await;
     toolkit

@@ -43,8 +43,7 @@ impl Given {
     async fn with(host: &Host, project: Client) -> Self {
         let mut tools = Vec::new();
         for hints in [json!({ "read_only": true }), json!({})] {
-            let toolkit = given::slug();
-            let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+            let (toolkit, mut manifest) = given::manifest_with_key();
             manifest["tools"][0]["hints"] = hints;
             manifest["tools"][0]["input"] = json!({
                 "type": "object", "properties": { "url": { "type": "string" } }, "required": ["url"],
@@ -691,8 +690,7 @@ async fn assistants_see_recipes_as_prompts() {
 async fn trigger_runs_recipe_for_its_event() {
     let host = Host::shared().await;
     let given = Given::new(host).await;
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     let trigger = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([trigger]);
     host.publish(Guest::poll().component(), &manifest).await;

@@ -92,8 +92,7 @@ async fn asking(
     let setup = Setup::new().with_application(&["api.example.com"], application);
     let setup = setup.with("limits.drain_s", drain.to_string());
     let host = setup.start().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let client = host.as_project();

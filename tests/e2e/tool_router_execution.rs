@@ -13,8 +13,7 @@ use crate::{
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
 /// which return their arguments without an account.
 pub(crate) async fn mail(host: &Host) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (toolkit, mut manifest) = given::manifest();
     let tool = |name: &str, hints: Value| {
         json!({
             "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": "Returns its arguments.",

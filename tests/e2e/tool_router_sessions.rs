@@ -36,8 +36,7 @@ pub(crate) async fn execute_meta(
 
 /// Publishes a toolkit whose accounts have a key and whose tool returns its arguments.
 pub(crate) async fn keyed(host: &Host) -> String {
-    let toolkit = given::slug();
-    let manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, manifest) = given::manifest_with_key();
     host.publish(Guest::echo().component(), &manifest).await;
     toolkit
 }

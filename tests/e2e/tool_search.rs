@@ -11,8 +11,7 @@ use crate::{
 
 /// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
 async fn parcels(host: &Host, thing: &str) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (toolkit, mut manifest) = given::manifest();
     let tool = |name: &str, description: String, destructive: bool| {
         json!({
             "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": description,

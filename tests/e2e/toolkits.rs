@@ -9,8 +9,7 @@ use crate::given;
 /// Publishes two versions that return different results. Returns the slug and the older version's
 /// bytes.
 async fn two_versions(host: &Host) -> (String, Vec<u8>) {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let older = guest::with_manifest(Guest::echo().component(), &manifest);
     host.publish(Guest::echo().component(), &manifest).await;
     manifest["version"] = json!("20260202_00");
@@ -252,8 +251,7 @@ async fn logos_are_images_that_run_nothing() {
         (drawn, "image/svg+xml", drawn.as_bytes()),
         (&*packed, "image/png", &pixel[..]),
     ] {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         manifest["logo"] = logo.into();
         host.publish(Guest::echo().component(), &manifest).await;
         let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);

@@ -1,6 +1,6 @@
 //! Trigger types of published toolkits.
 
-use harness::{Guest, Host, guest};
+use harness::{Guest, Host};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -8,8 +8,7 @@ use crate::given;
 /// Publishes two versions of a toolkit with a polling and a webhook trigger. The newer version asks
 /// for a word. Returns the slug of the toolkit.
 async fn two_versions(host: &Host) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let mut webhook = given::trigger(&slug, "ARRIVED");
     webhook["kind"] = json!("webhook");
     manifest["triggers"] = json!([given::trigger(&slug, "POSTED"), webhook]);

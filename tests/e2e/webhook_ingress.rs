@@ -460,8 +460,7 @@ struct Receiving {
 
 impl Receiving {
     async fn new(host: &Host, guest: &Guest<'_>) -> Self {
-        let toolkit = given::slug();
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let (toolkit, mut manifest) = given::manifest_with_key();
         manifest["triggers"] = json!([arrived(&toolkit)]);
         host.publish(guest.component(), &manifest).await;
         let project = host.new_project().await;

@@ -62,8 +62,7 @@ pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool
 #[tokio::test]
 async fn script_begins_no_tool_after_its_session_is_limited() {
     let (host, project) = Host::shared_with_project().await;
-    let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, manifest) = given::manifest_with_key();
     host.publish(Guest::fetch().component(), &manifest).await;
     project.connect_with_key(&slug, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;

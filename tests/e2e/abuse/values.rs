@@ -23,8 +23,7 @@ async fn publish(host: &Host, manifest: &Value) -> Answer {
 
 /// Publishes a tool with one schema that returns its arguments, and returns the slug.
 async fn published(host: &Host, place: &str, schema: Value) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0][place] = schema;
     publish(host, &manifest).await.expect(201);
     guest::tool(&slug)

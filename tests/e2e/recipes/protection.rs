@@ -1,6 +1,6 @@
 //! What a session stores for others: steps that it may run itself, and copies that actions keep.
 
-use harness::{Client, Guest, Host, Postgres, guest, unique, wait_until};
+use harness::{Client, Guest, Host, Postgres, unique, wait_until};
 use serde_json::{Value, json};
 
 use super::{Given, execute, recipe, seen};
@@ -15,8 +15,7 @@ struct Trigger {
 
 impl Trigger {
     async fn new(host: &Host, project: &Client) -> Self {
-        let toolkit = given::slug();
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let (toolkit, mut manifest) = given::manifest_with_key();
         let trigger = given::trigger(&toolkit, "POSTED");
         manifest["triggers"] = json!([trigger]);
         host.publish(Guest::poll().component(), &manifest).await;
