@@ -1,15 +1,11 @@
 //! MCP endpoints, used by assistants with the official libraries and by requests made by hand.
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-};
-
+use axum::{Router, http::StatusCode, response::Html};
 use harness::{
     Client, Guest, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
-    guest, unique,
+    guest, loopback, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -747,24 +743,11 @@ async fn bridge_names_the_remedy_for_a_wrong_key() {
 
 #[tokio::test]
 async fn bridge_answers_what_a_proxy_refuses() {
-    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", proxy.local_addr().unwrap());
-    let refusing = std::thread::spawn(move || {
-        let (mut client, _) = proxy.accept().unwrap();
-        let mut request = Vec::new();
-        let mut piece = [0; 1 << 10];
-        while !request.ends_with(b"}") {
-            let length = client.read(&mut piece).unwrap();
-            assert!(length > 0, "the request is cut");
-            request.extend_from_slice(&piece[..length]);
-        }
-        let page = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 4\r\n\r\n<p/>";
-        client.write_all(page.as_bytes()).unwrap();
-    });
+    let refusing = Router::new().fallback(async || (StatusCode::BAD_GATEWAY, Html("<p/>")));
+    let url = loopback::serve(refusing);
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let id = "00000000-0000-4000-8000-000000000000";
     let answers = bridged(id, &["--url", &url], &[list]).await;
-    refusing.join().unwrap();
     assert_eq!(answers[0]["id"], 1);
     let message = answers[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("502"), "{message}");

@@ -22,7 +22,7 @@ pub mod host;
 pub mod hunt;
 pub mod inbox;
 pub mod issuer;
-mod loopback;
+pub mod loopback;
 pub mod machine;
 pub mod manual;
 pub mod mcp_programs;

@@ -38,10 +38,10 @@ async fn commands_of_developer_page_work() {
     let inbox = Inbox::start();
     let rewrite = format!(
         "https://api.resend.com={},{INBOX_ORIGIN}={},https://hacker-news.firebaseio.com={},{}",
-        resend().await,
+        resend(),
         inbox.origin,
-        news().await,
-        github().await
+        news(),
+        github()
     );
     let toolkits = documents::folder_with(&["documents", "github", "hackernews", "resend"]);
     let mut shell = served(folder.path(), toolkits.path(), &rewrite).await;
