@@ -1,6 +1,6 @@
 //! Connecting accounts with OAuth 2: the path of a browser, and attacks on it.
 
-use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
+use harness::{Answer, Client, Host, Issuer, guest, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -121,11 +121,13 @@ async fn state_is_valid_once() {
 #[tokio::test]
 async fn issuer_mismatch_fails_before_code_exchange() {
     let (project, oauth) = Oauth::in_new_project().await;
-    oauth.issuer.fault(Fault::OtherIssuer, 1);
-    let (id, landed) = oauth.attempt(&project).await;
+    let made = oauth.begin(&project, "https://app.example/done").await;
+    let back = oauth.visit(&made).await + "&iss=https%3A%2F%2Fother.example.com";
+    let landed = open(&project, &back).await;
     let location = landed.header("location");
     assert!(location.ends_with("&error=issuer_mismatch"), "{landed:?}");
-    assert_eq!(project.account(&id).await["status"], "FAILED");
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(project.account(id).await["status"], "FAILED");
     assert_eq!(exchanges(&oauth), 0);
 }
 

@@ -9,7 +9,7 @@
 //! [`FakeApp::seen`] under the tag.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -68,7 +68,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     settings: Settings,
-    faults: Vec<Fault>,
+    faults: VecDeque<Fault>,
     codes: HashMap<String, Grant>,
     /// Refresh tokens by value. A used token stays in the map, so that its reuse is detected.
     refresh: HashMap<String, Refresh>,
@@ -132,31 +132,27 @@ impl Default for Settings {
     }
 }
 
-/// A single faulty response.
+/// A single faulty response of the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The token endpoint processes the request after this delay.
+    /// The request is processed after this delay.
     Slow(Duration),
-    /// The token endpoint responds with this status and an HTML page, and does not process the
-    /// request.
+    /// This status and an HTML page. The request is not processed.
     Status(u16),
-    /// The token endpoint processes the request, and its response is lost: status 502.
+    /// The request is processed, and its response is lost: status 502.
     Lost,
-    /// The token endpoint refuses the request: 400 with this `error`.
+    /// A refusal: 400 with this `error`.
     Refused(&'static str),
-    /// The token endpoint refuses the request. Its `error_description` and `error_uri` repeat the
-    /// whole request and a token.
+    /// A refusal whose `error_description` and `error_uri` repeat the whole request and a token.
     Echoes,
-    /// The token endpoint responds with 200 and this body.
+    /// Status 200 with this body.
     Says(&'static str),
-    /// The token endpoint responds with 200 and an access token of this many bytes.
+    /// Status 200 with an access token of this many bytes.
     Long(usize),
-    /// The token endpoint redirects the client, with its request, to a path that the test observes.
+    /// A redirection of the client, with its request, to a path that the test observes.
     Onward,
     /// The response lacks `expires_in`.
     NoExpiry,
-    /// The callback names another issuer (RFC 9207).
-    OtherIssuer,
 }
 
 #[derive(Debug)]
@@ -243,7 +239,7 @@ impl Issuer {
         change(&mut self.state().settings);
     }
 
-    /// Applies a fault to the next `times` responses that can have it.
+    /// Applies a fault to the next `times` responses of the token endpoint.
     pub fn fault(&self, fault: Fault, times: usize) {
         self.state()
             .faults
@@ -483,9 +479,7 @@ impl Issuer {
         };
         let shown = percent(&get("state"));
         let mut to = format!("{redirect_uri}{separator}{decision}&state={shown}");
-        if state.take(|fault| fault == Fault::OtherIssuer).is_some() {
-            to += &format!("&iss={}", percent("https://other.example.com"));
-        } else if state.settings.names_issuer {
+        if state.settings.names_issuer {
             to += &format!("&iss={}", percent(&self.url()));
         }
         (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
@@ -496,7 +490,7 @@ impl Issuer {
             let mut shut = self.inner.shut.subscribe();
             shut.wait_for(|shut| !shut).await.ok();
         }
-        let fault = self.state().take(|fault| fault != Fault::OtherIssuer);
+        let fault = self.state().faults.pop_front();
         match fault {
             Some(Fault::Slow(time)) => tokio::time::sleep(time).await,
             Some(Fault::Status(status)) => {
@@ -560,11 +554,6 @@ impl Issuer {
 }
 
 impl State {
-    fn take(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
-        let at = self.faults.iter().position(|&fault| wanted(fault))?;
-        Some(self.faults.remove(at))
-    }
-
     /// Returns true if a request is to be caught.
     fn catch(&mut self) -> bool {
         let is_caught = self.to_catch > 0;
