@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use super::{
     Bench,
     bare::{Bare, this_program},
-    echo_component,
     load::Target,
+    publish_echo,
     report::{Line, Verdict},
     round::Round,
     small,
@@ -85,9 +85,7 @@ impl Bench {
         let provider = Bare::start_with_low_priority()?;
         let rewrite = format!("https://api.example.com={}", provider.url);
         let host = Setup::new().with("net.rewrite", rewrite).start().await;
-        let echo = host.as_org();
-        let echo = echo.put("/toolkits/echo/versions/20261121_00", echo_component()?);
-        echo.await.expect(201);
+        publish_echo(&host).await?;
         let mut numbers = guest::manifest("numbers");
         numbers["tools"][0]["no_auth"] = json!(true);
         numbers["tools"][0]["input"] = json!({ "type": "object", "properties": { "types": { "items": { "type": "string" } } } });
