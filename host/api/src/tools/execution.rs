@@ -1,6 +1,7 @@
 //! Executions of tools.
 
 use app::{
+    Error,
     catalog::Snapshot,
     core::{ids::LogId, request_id::RequestId},
     runs::{self, Execute, Execution, Input, ToolCall, prompt::Prompt},
@@ -91,7 +92,12 @@ pub(crate) async fn execute(
     });
     let (request, notes) = parsed.await??;
     CURRENT_REQUEST.with(|context| context.warnings.lock().extend(notes.warnings));
-    let execution = runs::execute(key.app(), &key.project, request).await?;
+    let execution = runs::execute(key.app(), &key.project, request)
+        .await
+        .map_err(|cause| match notes.misplaces_arguments {
+            true => with_wrapper_named(cause),
+            false => cause,
+        })?;
     let unknown = &execution.unknown_arguments;
     CURRENT_REQUEST.with(|context| context.warnings.lock().add_arguments(unknown));
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
@@ -120,9 +126,23 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
     ))
 }
 
+/// Adds to the problems of missing arguments that the body has them in the wrong place.
+fn with_wrapper_named(cause: Error) -> Error {
+    if !cause.is(&errors::ARGUMENTS_INVALID) {
+        return cause;
+    }
+    let problems = cause.problems().iter();
+    let problems: Vec<_> = problems
+        .map(|line| format!("{line}; send the arguments inside `arguments`, which the body lacks"))
+        .collect();
+    cause.with_problems(problems)
+}
+
 /// Facts about the body of an execution, in addition to the request itself.
 struct BodyNotes {
     names_version: bool,
+    /// True if the body has unknown members instead of arguments.
+    misplaces_arguments: bool,
     warnings: Warnings,
 }
 
@@ -134,6 +154,8 @@ fn request(
     request_id: RequestId,
 ) -> ApiResult<(Execute, BodyNotes)> {
     let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
+    let misplaces_arguments =
+        body.arguments.is_none() && body.text.is_none() && !warnings.is_empty();
     let input = input(bytes, body.text, body.arguments, headers)?;
     let user_id = body.user_id.or(body.entity_id);
     refuse_nul("user_id", user_id.as_deref())?;
@@ -141,6 +163,7 @@ fn request(
     let version = not_blank(body.version);
     let notes = BodyNotes {
         names_version: version.is_some(),
+        misplaces_arguments,
         warnings,
     };
     let request = Execute {
