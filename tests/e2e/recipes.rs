@@ -148,6 +148,12 @@ async fn stored_recipe_is_read_and_raised() {
     assert_eq!(found["version"], 2);
     let listed = given.get(json!({})).await.expect(200);
     assert_eq!(listed["data"]["recipes"][0]["slug"], slug);
+    let misspelled = given.get(json!({ "slug": "RECIPE_WEEKLY_REPRT" })).await;
+    let text = misspelled.expect(404).text;
+    assert!(
+        text.contains("did you mean `RECIPE_WEEKLY_REPORT`?"),
+        "{text}"
+    );
     let deleted = given.upsert(json!({ "slug": slug, "delete": true })).await;
     assert_eq!(deleted.expect(200)["data"]["deleted"], true);
     let refused = given.get(json!({ "slug": slug })).await;

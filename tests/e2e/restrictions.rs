@@ -48,6 +48,7 @@ async fn misspelled_restrictions_are_refused() {
         ["POST", execute, { "argumnets": { "any": 1 } }, "argumnets", "arguments"],
         ["POST", execute, { "userId": "amy" }, "userId", "user_id"],
         ["POST", "/tools/execute/proxy", { "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
+        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "calback_url": "https://a.example" }, "calback_url", "callback_url"],
         ["PATCH", "/org/project/config", { "require_mcp_api_kye": true }, "require_mcp_api_kye", "require_mcp_api_key"],
         ["PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", { "enabled_event": [] }, "enabled_event", "enabled_events"],
     ]);

@@ -237,7 +237,7 @@ async fn requested_scopes(
 
 /// Rewrites the problem with a value for people: they know nothing of patterns.
 fn for_people(problem: &str) -> String {
-    if problem.starts_with("is required") {
+    if problem.starts_with("is required") || problem == scheme::EMPTY_PROBLEM {
         "A value is required.".to_owned()
     } else if problem.starts_with("does not match") {
         "The value does not have the expected form.".to_owned()
