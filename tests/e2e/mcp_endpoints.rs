@@ -611,6 +611,37 @@ async fn unlisted_tool_is_not_called_missing() {
 }
 
 #[tokio::test]
+async fn session_tells_how_to_find_missing_tool() {
+    let project = Host::shared().await.new_project().await;
+    let whole = json!({ "user_id": "amy" });
+    let without_search = json!({ "user_id": "amy", "search": { "enable": false } });
+    for (config, is_told) in [(whole, true), (without_search, false)] {
+        let url = given::mcp_session(&project, &config).await;
+        let headers = [("x-api-key", project.key())];
+        let params = json!({ "name": "NO_SUCH_TOOL", "arguments": {} });
+        let called = request(&project, &url, "tools/call", params, &headers).await;
+        let called = result(&called).to_string();
+        assert!(called.contains("has no tool NO_SUCH_TOOL"), "{called}");
+        assert_eq!(called.contains("SERVICE_SEARCH_TOOLS"), is_told, "{called}");
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "t", "version": "1" },
+        });
+        let opened = request(&project, &url, "initialize", params, &headers).await;
+        let instructions = result(&opened)["instructions"].to_string();
+        assert!(
+            instructions.contains("SERVICE_MULTI_EXECUTE_TOOL"),
+            "{instructions}"
+        );
+        assert_eq!(
+            instructions.contains("SERVICE_SEARCH_TOOLS"),
+            is_told,
+            "{instructions}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn session_needs_the_key_of_its_project() {
     let host = Host::shared().await;
     let project = host.new_project().await;
