@@ -779,14 +779,26 @@ async fn bridged_client_gets_the_link_in_an_error() {
 }
 
 #[tokio::test]
-async fn bridge_names_the_remedy_for_a_wrong_key() {
+async fn bridge_ends_at_wrong_id_or_key() {
     let given = Given::new().await;
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    let key = ["--api-key", "ak_unknown"];
-    let answers = bridged(id_of(&given.url), &key, &[list]).await;
-    let message = answers[0]["error"]["message"].as_str().unwrap();
-    for part in ["401", "Invalid API key", "check the key"] {
-        assert!(message.contains(part), "{message}");
+    let setup = Host::shared().await.setup();
+    for (server, key, parts) in [
+        (
+            "123",
+            given.project.key(),
+            ["123 not found", "list the MCP"],
+        ),
+        (
+            id_of(&given.url),
+            "ak_unknown",
+            ["Invalid API key", "check the key"],
+        ),
+    ] {
+        let arguments = ["mcp", "--stdio", "--server", server, "--api-key", key];
+        let reason = setup.command(&arguments).failed();
+        for part in parts {
+            assert!(reason.contains(part), "{reason}");
+        }
     }
 }
 
@@ -795,16 +807,20 @@ async fn bridge_answers_what_a_proxy_refuses() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", proxy.local_addr().unwrap());
     let refusing = std::thread::spawn(move || {
-        let (mut client, _) = proxy.accept().unwrap();
-        let mut request = Vec::new();
-        let mut piece = [0; 1 << 10];
-        while !request.ends_with(b"}") {
-            let length = client.read(&mut piece).unwrap();
-            assert!(length > 0, "the request is cut");
-            request.extend_from_slice(&piece[..length]);
+        // The check at the start, and the message.
+        for _ in 0..2 {
+            let (mut client, _) = proxy.accept().unwrap();
+            let mut request = Vec::new();
+            let mut piece = [0; 1 << 10];
+            while !request.ends_with(b"}") {
+                let length = client.read(&mut piece).unwrap();
+                assert!(length > 0, "the request is cut");
+                request.extend_from_slice(&piece[..length]);
+            }
+            let page =
+                "HTTP/1.1 502 Bad Gateway\r\nconnection: close\r\ncontent-length: 4\r\n\r\n<p/>";
+            client.write_all(page.as_bytes()).unwrap();
         }
-        let page = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 4\r\n\r\n<p/>";
-        client.write_all(page.as_bytes()).unwrap();
     });
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let id = "00000000-0000-4000-8000-000000000000";
