@@ -100,9 +100,7 @@ impl Address {
         let Some(query) = query else {
             return Ok(Self::default());
         };
-        let mut known = SERVER_PARAMETERS
-            .map(|name| branding.rename(name).into_owned())
-            .to_vec();
+        let mut known = Vec::from(SERVER_PARAMETERS.map(|name| branding.rename(name).into_owned()));
         if let Some(name) = unknown_parameter(query, &known) {
             known.extend(HARMLESS_PARAMETERS.map(str::to_owned));
             let similar = did_you_mean(&name, &known);
