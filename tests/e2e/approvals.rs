@@ -154,6 +154,7 @@ async fn accepted_form_runs_only_what_it_approves() {
     let message = question["message"].as_str().unwrap();
     assert!(message.contains(&tool), "{message}");
     assert!(message.contains(r#""to": "bob""#), "{message}");
+    assert!(message.contains("holds for this call alone"), "{message}");
     let decisions = &question["requested_schema"]["properties"]["decision"]["enum"];
     assert_eq!(decisions, &json!(["approve", "always_approve", "deny"]));
     let with = |content: Value| with_content(answered(&call, &asked, "accept"), content);

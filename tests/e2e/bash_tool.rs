@@ -76,7 +76,9 @@ async fn network_commands_say_what_to_call() {
     let (project, session) = project_and_session().await;
     for name in ["curl", "wget", "ssh"] {
         let data = run(&project, &session, &format!("{name} https://example.com")).await;
-        let expected = format!("{name}: there is no network here: call run_tool or proxy\n");
+        let expected = format!(
+            "{name}: there is no network here: call run_tool or proxy in SERVICE_REMOTE_WORKBENCH\n"
+        );
         assert_eq!(data["stderr"], expected);
         assert_eq!(data["exit_code"], 1);
     }

@@ -244,3 +244,14 @@ async fn health_tells_readiness_by_its_exit_code() {
         "{missing}"
     );
 }
+
+#[tokio::test]
+async fn health_finds_server_of_data_directory() {
+    let host = Setup::new().start().await;
+    let setup = host.setup().clone().with("listen", "127.0.0.1:1");
+    let said = setup.command(&["health"]).succeeded();
+    assert!(said.contains(address(&host.url)), "{said}");
+    setup
+        .command(&["health", "--listen", "127.0.0.1:1"])
+        .failed();
+}

@@ -69,6 +69,10 @@ async fn toolkits_outside_of_the_session_stay_unconnected() {
     assert_eq!(result["connected_account_id"], Value::Null);
     let reason = result["error_message"].as_str().unwrap();
     assert!(reason.contains("toolkits.enable"), "{reason}");
+    assert!(
+        reason.contains("change `toolkits` of the session"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]

@@ -594,6 +594,37 @@ async fn unlisted_tool_is_not_called_missing() {
 }
 
 #[tokio::test]
+async fn session_tells_how_to_find_missing_tool() {
+    let project = Host::shared().await.new_project().await;
+    let whole = json!({ "user_id": "amy" });
+    let without_search = json!({ "user_id": "amy", "search": { "enable": false } });
+    for (config, is_told) in [(whole, true), (without_search, false)] {
+        let url = given::mcp_session(&project, &config).await;
+        let headers = [("x-api-key", project.key())];
+        let params = json!({ "name": "NO_SUCH_TOOL", "arguments": {} });
+        let called = request(&project, &url, "tools/call", params, &headers).await;
+        let called = result(&called).to_string();
+        assert!(called.contains("has no tool NO_SUCH_TOOL"), "{called}");
+        assert_eq!(called.contains("SERVICE_SEARCH_TOOLS"), is_told, "{called}");
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "t", "version": "1" },
+        });
+        let opened = request(&project, &url, "initialize", params, &headers).await;
+        let instructions = result(&opened)["instructions"].to_string();
+        assert!(
+            instructions.contains("SERVICE_MULTI_EXECUTE_TOOL"),
+            "{instructions}"
+        );
+        assert_eq!(
+            instructions.contains("SERVICE_SEARCH_TOOLS"),
+            is_told,
+            "{instructions}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn session_needs_the_key_of_its_project() {
     let (host, project) = Host::shared_with_project().await;
     let url = session(&project, given::shared_echo().await).await;
@@ -730,14 +761,26 @@ async fn bridged_client_gets_the_link_in_an_error() {
 }
 
 #[tokio::test]
-async fn bridge_names_the_remedy_for_a_wrong_key() {
+async fn bridge_ends_at_wrong_id_or_key() {
     let given = Given::new().await;
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    let key = ["--api-key", "ak_unknown"];
-    let answers = bridged(id_of(&given.url), &key, &[list]).await;
-    let message = answers[0]["error"]["message"].as_str().unwrap();
-    for part in ["401", "Invalid API key", "check the key"] {
-        assert!(message.contains(part), "{message}");
+    let setup = Host::shared().await.setup();
+    for (server, key, parts) in [
+        (
+            "123",
+            given.project.key(),
+            ["123 not found", "list the MCP"],
+        ),
+        (
+            id_of(&given.url),
+            "ak_unknown",
+            ["Invalid API key", "check the key"],
+        ),
+    ] {
+        let arguments = ["mcp", "--stdio", "--server", server, "--api-key", key];
+        let reason = setup.command(&arguments).failed();
+        for part in parts {
+            assert!(reason.contains(part), "{reason}");
+        }
     }
 }
 

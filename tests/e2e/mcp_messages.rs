@@ -167,14 +167,16 @@ async fn unknown_method_is_answered_with_known_ones() {
 #[tokio::test]
 async fn browsers_get_an_explanation_instead_of_a_stream() {
     let project = Host::shared().await.new_project().await;
-    let (url, _) = echo(&project).await;
-    for (accept, content_type) in [
-        ("*/*", "application/json"),
-        ("text/html,*/*;q=0.8", "text/plain; charset=utf-8"),
+    let (server, _) = echo(&project).await;
+    let session = given::mcp_session(&project, &json!({ "user_id": "amy" })).await;
+    for (url, accept, content_type) in [
+        (&server, "*/*", "application/json"),
+        (&server, "text/html,*/*;q=0.8", "text/plain; charset=utf-8"),
+        (&session, "text/html,*/*;q=0.8", "text/plain; charset=utf-8"),
     ] {
         let headers = [("accept", accept)];
         let answer = project
-            .exchange(Method::GET, &url, &headers, Vec::new())
+            .exchange(Method::GET, url, &headers, Vec::new())
             .await;
         assert_eq!(answer.status, 406, "{accept}");
         assert_eq!(answer.header("content-type"), content_type, "{accept}");

@@ -216,6 +216,7 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
             "`connected_account_id`",
         ),
         ("toolkits=gmail", "takes user_id, connected_account_id, "),
+        ("agnt=editor", "agent, session_id; did you mean `agent`?"),
         ("include_tools[]=A", "include_tools: is unknown"),
         ("user_id=amy&user_id=bob", "user_id: is sent with several"),
         ("user_id=%FF", "user_id: contains"),

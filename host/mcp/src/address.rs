@@ -100,8 +100,9 @@ impl Address {
         let Some(query) = query else {
             return Ok(Self::default());
         };
-        let known = SERVER_PARAMETERS.map(|name| branding.rename(name).into_owned());
+        let mut known = Vec::from(SERVER_PARAMETERS.map(|name| branding.rename(name).into_owned()));
         if let Some(name) = unknown_parameter(query, &known) {
+            known.extend(HARMLESS_PARAMETERS.map(str::to_owned));
             let similar = did_you_mean(&name, &known);
             let taken = known.join(", ");
             return Err(errors::invalid(format!(

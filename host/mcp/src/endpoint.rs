@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{
     App, Error,
     agents::{
-        self, SessionCaller, SessionExecute,
+        self, Config, SessionCaller, SessionExecute,
         mcp_servers::McpCaller,
         meta::{self, MetaTool},
         recipes,
@@ -320,14 +320,25 @@ impl Endpoint {
             if let Some(error) = meta::other_word_error(self.app(), name) {
                 return error;
             }
-            let meta_names = MetaTool::in_force(config)
-                .map(|tool| tools::meta_name(tool, &self.server.branding));
-            let preloaded_names = agents::preloaded(&catalog, config)
-                .into_iter()
-                .map(|found| found.tool.slug.to_string());
-            let similar = did_you_mean(name, meta_names.chain(preloaded_names));
-            errors::mcp_tool_not_found(shown_slug(name), &similar)
+            self.not_in_session(config, name)
         })
+    }
+
+    /// Returns the error for the name of a tool that a session does not have.
+    fn not_in_session(&self, config: &Config, name: &str) -> Error {
+        let meta_names =
+            MetaTool::in_force(config).map(|tool| tools::meta_name(tool, &self.server.branding));
+        let preloaded_names = agents::preloaded(&self.app().catalog.snapshot(), config)
+            .into_iter()
+            .map(|found| found.tool.slug.to_string());
+        let similar = did_you_mean(name, meta_names.chain(preloaded_names));
+        let name = shown_slug(name);
+        let others = [MetaTool::SearchTools, MetaTool::MultiExecuteTool];
+        if others.iter().all(|tool| tool.is_enabled(config)) {
+            errors::mcp_tool_not_in_session(name, &similar)
+        } else {
+            errors::mcp_tool_not_found(name, &similar)
+        }
     }
 
     /// Registers a call until its end, if the client has a connection.

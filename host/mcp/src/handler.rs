@@ -1,6 +1,6 @@
 //! The methods that an MCP client may call.
 
-use app::agents::SessionCaller;
+use app::agents::{self, SessionCaller};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -55,8 +55,12 @@ impl ServerHandler for Endpoint {
         };
         let mut info = ServerConfig::new(capabilities);
         let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
-        if let Caller::Server(caller) = &self.caller {
-            implementation.title = Some(caller.name().to_owned());
+        match &self.caller {
+            Caller::Server(caller) => implementation.title = Some(caller.name().to_owned()),
+            Caller::Session(caller) => {
+                let prompt = agents::assistive_prompt(caller.config());
+                info.instructions = Some(self.server.branding.rename_slugs(&prompt).into_owned());
+            }
         }
         info.server_info = implementation;
         info

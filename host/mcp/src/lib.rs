@@ -105,6 +105,9 @@ pub async fn server(
         access::check_host(&server, request.headers())?;
         let selection = address.selection()?;
         let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
+        if let Some(refused) = refuse_other_program(&request) {
+            return Ok(refused);
+        }
         let (request, key) = access::admit(&server, &caller, request).await?;
         let connection = Connection::of(&request, key.as_ref());
         let credential = key.as_ref().map(ProjectKey::credential);
@@ -128,6 +131,9 @@ pub async fn session(
     let answered = async {
         access::check_host(&server, request.headers())?;
         address::check_session(request.uri().query())?;
+        if let Some(refused) = refuse_other_program(&request) {
+            return Ok(refused);
+        }
         let (mut parts, body) = request.into_parts();
         let resource = Resource::Session(id.clone());
         let key = access::project_key(&server, &mut parts, &resource).await?;
@@ -154,14 +160,23 @@ fn has_streams(headers: &HeaderMap) -> bool {
     version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
 }
 
+/// Refuses a request for a stream that no MCP client sends. Its program has no key, and a refusal of the key
+/// would explain nothing.
+fn refuse_other_program(request: &Request) -> Option<Response> {
+    if request.method() == Method::GET && has_streams(request.headers()) {
+        headers::refuse_stream(request.headers())
+    } else {
+        None
+    }
+}
+
 async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
         // A connection holds no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
     if request.method() == Method::GET && has_streams(request.headers()) {
-        let refused = headers::refuse_stream(request.headers());
-        return Ok(refused.unwrap_or_else(|| changes::stream(endpoint)));
+        return Ok(changes::stream(endpoint));
     }
     let (head, body) = request.into_parts();
     let server = &endpoint.server;

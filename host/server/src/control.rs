@@ -259,6 +259,14 @@ pub(crate) fn is_running(data: &Path) -> bool {
     BlockingStream::connect(data.join(SOCKET_NAME)).is_ok()
 }
 
+/// Returns the addresses of the server of a data directory, if one of this version runs.
+pub(crate) async fn addresses(data: &Path) -> Option<Addresses> {
+    if !is_running(data) {
+        return None;
+    }
+    request(data, ControlCommand::Addresses).await.ok()
+}
+
 /// Sends a command to the server of a data directory, and returns its result.
 pub(crate) async fn request<T: DeserializeOwned + Send + 'static>(
     data: &Path,

@@ -52,9 +52,10 @@ enum Command {
     ///
     /// Each problem is printed with its remedy. A running server and its data stay as they are.
     Doctor(doctor::Args),
-    /// Ask the server at the address of the settings if it is ready
+    /// Ask the server if it is ready
     ///
-    /// The exit code is 1 if it is not.
+    /// It is the one that runs on the data directory, or else the one at the address of the settings. The
+    /// exit code is 1 if it is not.
     Health,
     /// Read every record and file of the store and report damage
     Verify,
@@ -157,7 +158,9 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Serve(args) => return serve::run(config, args, terminal).await,
             Command::Doctor(args) => return doctor::run(&config, &args, terminal).await,
             Command::Verify => return verify::run(&config, terminal).await,
-            Command::Health => health::run(&config, terminal).await?,
+            Command::Health => {
+                health::run(&config, cli.flags.listen.as_deref(), terminal).await?;
+            }
             Command::Export(args) => archive::export(&config, &args, terminal).await?,
             Command::Import(args) => archive::import(&config, &args, terminal).await?,
             Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await?,

@@ -265,7 +265,7 @@ impl Config {
         );
         let key = absolute(&self.key_file());
         problems.unless(
-            !key.starts_with(absolute(&self.data)),
+            !key.starts_with(self.data_path()),
             "key_file",
             format!(
                 "is {}, inside the data directory; a thief of one would have both: set `key_file` elsewhere",
@@ -290,8 +290,13 @@ impl Config {
         self.beside("env")
     }
 
+    /// Returns the absolute path of the data directory.
+    pub fn data_path(&self) -> PathBuf {
+        absolute(&self.data)
+    }
+
     fn beside(&self, extension: &str) -> PathBuf {
-        let mut name = absolute(&self.data).into_os_string();
+        let mut name = self.data_path().into_os_string();
         name.push(".");
         name.push(extension);
         PathBuf::from(name)

@@ -157,18 +157,25 @@ impl Sources {
         }
     }
 
-    /// Refuses the values if there are problems. The error has a line for each, and for each removed
-    /// setting.
+    /// Refuses the values if there are problems. The error has a line for each, and a warning for each
+    /// removed setting.
     pub(super) fn refuse(&self, problems: &Problems) -> anyhow::Result<()> {
         if problems.0.is_empty() {
             return Ok(());
         }
-        let lines = problems.0.iter().map(|problem| self.line(problem));
-        let lines: Vec<_> = lines.chain(self.warnings()).collect();
-        Err(match &lines[..] {
-            [line] => anyhow::anyhow!("{line}"),
-            lines => anyhow::anyhow!("the settings are not valid:\n  {}", lines.join("\n  ")),
-        })
+        let lines: Vec<_> = problems
+            .0
+            .iter()
+            .map(|problem| self.line(problem))
+            .collect();
+        let mut message = match &lines[..] {
+            [line] => line.clone(),
+            lines => format!("the settings are not valid:\n  {}", lines.join("\n  ")),
+        };
+        for warning in self.warnings() {
+            message.push_str(&format!("\nwarning: {warning}"));
+        }
+        Err(anyhow::anyhow!(message))
     }
 
     /// Returns a problem with the origin of the value.

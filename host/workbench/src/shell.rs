@@ -92,6 +92,8 @@ pub struct ShellCommand {
     pub run_id: String,
     /// Command.
     pub command: String,
+    /// Advice in the failure of a command that needs a network.
+    pub network_advice: String,
     /// Files of the session. Each path is relative to [`crate::FILES_FOLDER`].
     pub files: Vec<(String, Bytes)>,
 }
@@ -168,6 +170,7 @@ impl ShellTurn<'_> {
         }
         let request = Request {
             command: command.command,
+            network_advice: command.network_advice,
             files: command.files,
         };
         let child = ChildProgram {

@@ -48,7 +48,7 @@ async fn program_works(shell: &mut Shell, command: &str) {
 #[tokio::test]
 async fn calls_of_clients_page_work() {
     let folder = tempfile::tempdir().unwrap();
-    let toolkits = documents::folder_with(&["github"]);
+    let toolkits = documents::folder_with(&["documents", "github"]);
     let host = Setup::new()
         .with("operator_word", "composio")
         .with("sandbox.compile_cpu_s", "600")
@@ -95,6 +95,9 @@ async fn calls_of_clients_page_work() {
         shell.follow(file).await;
     }
     let python = Path::new(REPOSITORY_ROOT).join("target/parts/composio-0.30.0/bin/python");
-    program_works(&mut shell, &format!("'{}' accounts.py", python.display())).await;
+    let python = format!("'{}'", python.display());
+    let said = shell.run(&format!("{python} documents.py")).await;
+    assert!(said.contains("**Hello**"), "{said}");
+    program_works(&mut shell, &format!("{python} accounts.py")).await;
     program_works(&mut shell, "node accounts.ts").await;
 }

@@ -38,6 +38,8 @@ pub(crate) fn with_headings(mut command: Command) -> Command {
                 .and_then(Command::get_about)
                 .map(ToString::to_string)
                 .unwrap_or_default();
+            // The description of a command with examples has its period, the others have lost it.
+            let about = about.trim_end_matches('.');
             let _ = writeln!(list, "  {literal}{name:<width$}{literal:#}  {about}");
         }
         list.push('\n');

@@ -163,6 +163,7 @@ mod tests {
         }
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{line}");
+            assert!(!line.ends_with('.'), "{line}");
         }
     }
 

@@ -167,7 +167,7 @@ fn question(
         _ if scope::honors_approvals(caller.config(), found) => {
             " The decision `always_approve` holds for all its calls in this session."
         }
-        _ => "",
+        _ => " Either approval holds for this call alone.",
     };
     let message = question_text(tool, request, account, note)?;
     let now = app.clock.now().0;

@@ -171,6 +171,10 @@ crate::error_table! { pub table:
     MCP_TOOL_NOT_FOUND = mcp_tool_not_found(name: impl Display, similar: &str): NotFound, 4406, "McpServer_ToolNotFound",
         "the MCP server has no tool {name}{similar}",
         "call a tool of `tools/list`";
+    /// The session has no tool of this name over MCP, and has the meta tools that find and run others.
+    MCP_TOOL_NOT_IN_SESSION = mcp_tool_not_in_session(name: impl Display, similar: &str): NotFound, 4406, "McpServer_ToolNotFound",
+        "the MCP server has no tool {name}{similar}",
+        "call a tool of `tools/list`, or find a tool with SERVICE_SEARCH_TOOLS and run it with SERVICE_MULTI_EXECUTE_TOOL";
     /// The session permits the tool, and lists only others over MCP.
     MCP_TOOL_NOT_LISTED = mcp_tool_not_listed(name: impl Display): NotFound, 4406, "McpServer_ToolNotFound",
         "the session permits the tool {name}, but does not list it",

@@ -38,7 +38,7 @@ crate::error_table! { pub table:
     /// The arguments do not match the tool's schema.
     ARGUMENTS_INVALID = arguments_invalid(tool: impl Display, problems: impl Into<Problems>): Invalid, 1820, "ActionExecute_ArgumentsInvalid",
         "the arguments do not match the schema of {tool}",
-        "correct the problems that the error lists; `input_parameters` of the tool is the schema", with_problems(problems);
+        "correct the problems that the error lists; the schema is `input_parameters` of the tool, over MCP `inputSchema`", with_problems(problems);
     /// The toolkit does not offer the auth scheme.
     SCHEME_NOT_OFFERED = scheme_not_offered(toolkit: impl Display, scheme: impl Display): Invalid, 302, "Auth_Config_SchemeNotOffered",
         "toolkit {toolkit} does not offer the auth scheme {scheme}",

@@ -19,7 +19,7 @@ use self::{
     records::{Records, clock, database, embedded},
 };
 use crate::{
-    control::{self, Addresses, ControlCommand},
+    control,
     open::{self, Stop},
     terminal::Terminal,
 };
@@ -49,12 +49,7 @@ pub(crate) async fn run(
         Some(url) => database(config, url).await,
         None => embedded(config, running),
     };
-    let addresses: Option<Addresses> = match running {
-        true => control::request(&config.data, ControlCommand::Addresses)
-            .await
-            .ok(),
-        false => None,
-    };
+    let addresses = control::addresses(&config.data).await;
     let findings = [
         address(config, running, addresses.as_ref()).await?,
         data,

@@ -160,7 +160,7 @@ pub(crate) fn print_summary(
     }
     if new {
         terminal.line("");
-        terminal.pair("data", &config.data.display().to_string());
+        terminal.pair("data", &config.data_path().display().to_string());
         terminal.pair(
             "master key",
             &format!("{}  (keep a copy elsewhere)", config.key_file().display()),

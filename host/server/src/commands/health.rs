@@ -1,5 +1,5 @@
-//! `toolhost health`: asks the server at the address of the settings if it is ready, for containers
-//! and service managers that have no HTTP client.
+//! `toolhost health`: asks the server if it is ready, for containers and service managers that have no
+//! HTTP client.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request};
 use serde_json::Value;
 use settings::Config;
 
-use crate::{commands::running::text, open::Stop, terminal::Terminal};
+use crate::{commands::running::text, control, open::Stop, terminal::Terminal};
 
 /// Timeout of the request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -28,8 +28,21 @@ pub(super) enum Answer {
     Nothing,
 }
 
-pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<(), Stop> {
-    let listen = &config.listen;
+/// Asks the server at the address that the command line names, or else the one that runs on the data
+/// directory, or else the one at the address of the settings.
+pub(crate) async fn run(
+    config: &Config,
+    named: Option<&str>,
+    terminal: Terminal,
+) -> Result<(), Stop> {
+    let running = match named {
+        Some(_) => None,
+        None => control::addresses(&config.data).await,
+    };
+    let listen = &running.map_or_else(
+        || config.listen.clone(),
+        |running| running.listen.to_string(),
+    );
     let problem = match ask(config, listen).await? {
         Answer::Ready => {
             terminal.good(&format!("the server on {listen} is ready"));

@@ -35,7 +35,7 @@ const CLIENT_FLAGS: &[&str] = &["config", "data"];
 /// Flags by command. Subcommands without an entry use those of their command, and commands without
 /// one use all.
 const USED_FLAGS: [(&str, &[&str]); 20] = [
-    ("health", &["config", "listen"]),
+    ("health", &["config", "data", "listen"]),
     ("verify", DATA_FLAGS),
     ("export", DATA_FLAGS),
     ("import", DATA_FLAGS),

@@ -4,7 +4,7 @@
 //! messages of each response become lines of standard output. Nothing else is printed there. A line
 //! without a message is answered with an error, and the next one is read. A message that cancels a
 //! request closes its stream, which ends the call, and is passed on to servers whose calls outlive
-//! it.
+//! it. The start fails if the server refuses the id or the key.
 
 use std::{
     collections::HashMap,
@@ -36,6 +36,8 @@ use crate::{
 
 /// Time without a byte after which a response counts as broken.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(310);
+/// Timeout of the request by which the start checks the id and the key.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Code of the JSON-RPC error for a message that the server did not answer.
 const NOT_ANSWERED: ErrorCode = ErrorCode(-32_000);
 /// JSON pointer to the version of the protocol in a message, since 2026-07-28.
@@ -70,6 +72,7 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
         connection: OnceLock::new(),
         terminal,
     });
+    bridge.check().await?;
     let mut tasks = JoinSet::new();
     let mut requests: HashMap<String, AbortHandle> = HashMap::new();
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
@@ -142,6 +145,23 @@ struct Bridge {
 }
 
 impl Bridge {
+    /// Fails if the server refuses messages, for example because the id or the key is wrong. A server that does
+    /// not answer may do so later.
+    async fn check(&self) -> Result<(), Stop> {
+        let ping = json!({ "jsonrpc": "2.0", "id": 0, "method": "ping" });
+        let headers = self.headers(&ping);
+        let sent = self
+            .running
+            .post(&self.path, headers, ping.to_string(), CHECK_TIMEOUT);
+        let Ok(response) = sent.await else {
+            return Ok(());
+        };
+        match self.running.accepted(response).await {
+            Err(refused) if !refused.transient => Err(refused.stop),
+            _ => Ok(()),
+        }
+    }
+
     /// Sends a message and prints the messages of its response.
     async fn forward(&self, line: String, message: &Value) {
         let is_initialize = text(message, "method") == "initialize";

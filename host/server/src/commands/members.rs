@@ -55,7 +55,11 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
-            for member in server.all(MEMBERS_PATH, "items").await? {
+            let members = server.all(MEMBERS_PATH, "items").await?;
+            if members.is_empty() {
+                terminal.status("there are no members: `toolhost members add` adds one");
+            }
+            for member in members {
                 let columns = format!("{}  {:<32}", text(&member, "id"), text(&member, "email"));
                 terminal.entry(
                     &columns,

@@ -63,7 +63,11 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
-            for client in server.items(OAUTH_APPS_PATH).await? {
+            let clients = server.items(OAUTH_APPS_PATH).await?;
+            if clients.is_empty() {
+                terminal.status("there are no OAuth apps: `toolhost oauth-apps set` sets one");
+            }
+            for client in clients {
                 let toolkit = format!("{:<24}", text(&client, "toolkit"));
                 terminal.entry(&toolkit, text(&client, "client_id"));
             }

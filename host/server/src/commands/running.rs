@@ -146,10 +146,18 @@ impl Running {
                 transient: false,
             })?;
         let sent = self.client.open(request, idle_timeout).await;
-        let mut response = sent.map_err(|cause| Unopened {
+        let response = sent.map_err(|cause| Unopened {
             stop: self.unreachable(&cause).into(),
             transient: true,
         })?;
+        self.accepted(response).await
+    }
+
+    /// Returns a response with the status of a success.
+    pub(super) async fn accepted(
+        &self,
+        mut response: StreamedResponse,
+    ) -> Result<StreamedResponse, Unopened> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);

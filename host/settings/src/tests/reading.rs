@@ -85,6 +85,20 @@ fn removed_settings_warn_instead_of_failing() {
 }
 
 #[test]
+fn removed_setting_is_no_problem_beside_another() {
+    let variables = [
+        ("TOOLHOST_LOGS__BUFFER", "many"),
+        ("TOOLHOST_LIMITS__IDLE_S", "0"),
+    ];
+    let error = format!("{:#}", read(&variables).unwrap_err());
+    assert!(error.starts_with("`limits.idle_s` is 0"), "{error}");
+    assert!(
+        error.contains("\nwarning: setting `logs.buffer` was removed"),
+        "{error}"
+    );
+}
+
+#[test]
 fn no_removed_setting_is_known() {
     let is_removed = |setting: &Setting| removed::replacement(&setting.key).is_some();
     assert!(!all().iter().any(is_removed));

@@ -34,14 +34,18 @@ const NETWORK_COMMANDS: [&str; 7] = ["curl", "wget", "http", "ssh", "scp", "sftp
 /// Exit code of a command that needs a network.
 const EXIT_NO_NETWORK: i32 = 1;
 
-/// A command of this name that fails, because no command has a network.
-struct NetworkCommand(&'static str);
+/// A command that fails, because no command has a network.
+struct NetworkCommand {
+    name: &'static str,
+    /// Advice in the failure.
+    advice: String,
+}
 
 #[async_trait]
 impl Builtin for NetworkCommand {
     async fn execute(&self, _: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
-        let Self(name) = self;
-        let message = format!("{name}: there is no network here: call run_tool or proxy\n");
+        let Self { name, advice } = self;
+        let message = format!("{name}: there is no network here: {advice}\n");
         Ok(ExecResult::err(message, EXIT_NO_NETWORK))
     }
 }
@@ -84,7 +88,7 @@ fn confined_runtime() -> io::Result<Runtime> {
 }
 
 async fn run(request: Request) -> io::Result<Reply> {
-    let mut shell = shell();
+    let mut shell = shell(&request.network_advice);
     let files = shell.fs();
     let made = files.mkdir(Path::new(FILES_FOLDER), true).await;
     made.map_err(io::Error::other)?;
@@ -118,7 +122,8 @@ async fn run(request: Request) -> io::Result<Reply> {
     })
 }
 
-fn shell() -> Bash {
+/// Creates the shell. Commands that need a network fail with the advice.
+fn shell(network_advice: &str) -> Bash {
     let limits = ExecutionLimits::new()
         .max_work_units(MAX_WORK_UNITS)
         .max_aggregate_input_bytes(MAX_INPUT_BYTES)
@@ -147,7 +152,8 @@ fn shell() -> Bash {
     NETWORK_COMMANDS
         .into_iter()
         .fold(shell, |shell, name| {
-            shell.builtin(name, Box::new(NetworkCommand(name)))
+            let advice = network_advice.to_owned();
+            shell.builtin(name, Box::new(NetworkCommand { name, advice }))
         })
         .build()
 }

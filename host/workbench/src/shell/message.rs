@@ -22,6 +22,8 @@ const LENGTH_BYTES: usize = 8;
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) command: String,
+    /// Advice in the failure of a command that needs a network.
+    pub(super) network_advice: String,
     /// Files by path, relative to the folder of the session.
     pub(super) files: Vec<(String, Bytes)>,
 }
@@ -39,6 +41,7 @@ pub(super) struct Reply {
 #[derive(Serialize, Deserialize)]
 struct RequestHead {
     command: String,
+    network_advice: String,
     files: Vec<(String, usize)>,
 }
 
@@ -56,6 +59,7 @@ impl Request {
         let files = self.files.iter();
         let head = RequestHead {
             command: self.command.clone(),
+            network_advice: self.network_advice.clone(),
             files: files
                 .map(|(path, bytes)| (path.clone(), bytes.len()))
                 .collect(),
@@ -72,6 +76,7 @@ impl Request {
             .map(|(path, size)| Ok((path, take(&mut rest, size)?)));
         Ok(Self {
             command: head.command,
+            network_advice: head.network_advice,
             files: files.collect::<io::Result<_>>()?,
         })
     }

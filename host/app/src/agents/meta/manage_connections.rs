@@ -173,7 +173,7 @@ async fn connection(
             ..Connection::new(slug, ConnectionStatus::Initiated, account)
         },
         Err(cause) => Connection {
-            error_message: Some(cause.to_string()),
+            error_message: Some(cause.full_text()),
             ..Connection::new(slug, ConnectionStatus::Failed, account)
         },
     }

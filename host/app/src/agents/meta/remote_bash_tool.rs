@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workbench::{CommandFinished, CommandNotRun, ShellCommand};
 
-use super::{MetaResult, MetaTool, Workflow, meta_result, parse, remote_workbench::file_path};
+use super::{
+    MetaResult, MetaTool, Workflow, meta_result, parse, remote_workbench::file_path,
+    slugs::own_slug,
+};
 use crate::{
     App, Class, Result,
     agents::{
@@ -93,6 +96,10 @@ async fn run_command(
     let command = ShellCommand {
         run_id: random_text(RUN_ID_CHARS),
         command,
+        network_advice: format!(
+            "call run_tool or proxy in {}",
+            own_slug(app, MetaTool::RemoteWorkbench)
+        ),
         files,
     };
     let mut finished = shell

@@ -5,6 +5,12 @@ use manifest::{is_same, nearest};
 use super::MetaTool;
 use crate::{App, Error, agents::errors, core::shown_slug};
 
+/// Returns the slug of a meta tool with the word of this installation.
+pub(super) fn own_slug(app: &App, tool: MetaTool) -> String {
+    let word = app.sessions.operator_word.to_ascii_uppercase();
+    format!("{word}_{}", tool.name())
+}
+
 /// Returns the error for the slug of a meta tool with another word than that of this installation, or
 /// `None` for any other slug.
 #[must_use]
@@ -18,8 +24,8 @@ pub fn other_word_error(app: &App, slug: &str) -> Option<Error> {
     }
     let [own, sent] = [own_word, shown_slug(sent_word)].map(str::to_ascii_uppercase);
     Some(errors::meta_tool_meant(format!(
-        "slugs of meta tools start with `{own}_` on this server, not with `{sent}_`; send {own}_{}",
-        tool.name()
+        "slugs of meta tools start with `{own}_` on this server, not with `{sent}_`; send {}",
+        own_slug(app, tool)
     )))
 }
 

@@ -20,9 +20,8 @@ const MAX_MAIN_TOOLS: usize = 3;
 const MAIN_SHARE: f32 = 0.7;
 /// Share of the best score from which a tool is related.
 const RELATED_SHARE: f32 = 0.25;
-/// Share of a use case from which a task is easy, and from which it is of medium difficulty.
-const EASY_COVERAGE: f32 = 0.8;
-const MEDIUM_COVERAGE: f32 = 0.5;
+/// Share of a use case that one tool matches, from which a task is easy.
+const EASY_COVERAGE: f32 = 0.5;
 
 /// Task that a tool shall do.
 #[derive(Debug, Deserialize)]
@@ -48,7 +47,7 @@ pub struct UseCaseResult {
     pub toolkits: Vec<String>,
     /// Reasons for which the tools were found.
     pub reasoning: String,
-    /// `easy`, `medium` or `hard`.
+    /// `easy`, `medium`, or `hard` if no tool was found.
     pub task_difficulty: &'static str,
     /// Steps of the task.
     pub recommended_plan_steps: Vec<String>,
@@ -165,10 +164,10 @@ fn reasoning(main: &[(usize, &RankedTool)]) -> String {
 }
 
 fn difficulty(best: Option<&RankedTool>) -> &'static str {
-    match best.map(|best| best.coverage) {
-        Some(coverage) if coverage >= EASY_COVERAGE => "easy",
-        Some(coverage) if coverage >= MEDIUM_COVERAGE => "medium",
-        _ => "hard",
+    match best {
+        Some(best) if best.coverage >= EASY_COVERAGE => "easy",
+        Some(_) => "medium",
+        None => "hard",
     }
 }
 
