@@ -12,6 +12,8 @@ pub struct Filter {
     pub name: String,
     /// Slugs of toolkits, of which a server has at least one.
     pub toolkits: Vec<String>,
+    /// Slug of a toolkit that every server has.
+    pub toolkit: Option<String>,
     /// Ids of auth configs, of which a server has at least one.
     pub auth_configs: Vec<String>,
     /// Order of the list.
@@ -54,6 +56,9 @@ pub async fn list(
     if !filter.toolkits.is_empty() {
         let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
         query = query.any_of("toolkits", slugs);
+    }
+    if let Some(slug) = &filter.toolkit {
+        query = query.is("toolkits", slug.to_lowercase());
     }
     if !filter.auth_configs.is_empty() {
         let ids = filter.auth_configs.iter().map(String::as_str);
