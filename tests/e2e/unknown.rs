@@ -363,6 +363,41 @@ async fn values_out_of_range_are_refused() {
 }
 
 #[tokio::test]
+async fn empty_booleans_are_refused_everywhere() {
+    let host = Host::shared().await;
+    let clients = Clients::of(host, host.new_project().await).await;
+    for operation in CLIENT_OPERATIONS.iter() {
+        for parameter in operation.parameters("query") {
+            if parameter["schema"]["type"] != "boolean" {
+                continue;
+            }
+            let name = parameter["name"].as_str().unwrap();
+            let path = format!("{}?{name}=", operation.addressed());
+            let client = clients.right(operation);
+            let refused = client.send(operation.method(), &path, Body::None, &[]);
+            let problems = refused.await.expect(400).problems();
+            let expected = format!("{name}: must not be empty");
+            assert!(problems[0].starts_with(&expected), "{path}: {problems:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn deletions_refuse_unknown_parameters() {
+    let host = Host::shared().await;
+    let clients = Clients::of(host, host.new_project().await).await;
+    let deletions = CLIENT_OPERATIONS.iter();
+    for operation in deletions.filter(|operation| operation.method == "DELETE") {
+        let path = format!("{}?revoke=true", operation.addressed());
+        let client = clients.right(operation);
+        let refused = client.send(operation.method(), &path, Body::None, &[]);
+        let problems = refused.await.expect(400).problems();
+        let expected = "unknown query parameter `revoke` is not allowed";
+        assert!(problems[0].starts_with(expected), "{path}: {problems:?}");
+    }
+}
+
+#[tokio::test]
 async fn malformed_ids_are_refused_in_every_path() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;

@@ -32,6 +32,7 @@ pub(crate) struct ListQuery {
     #[serde(deserialize_with = "present")]
     pub important: Option<bool>,
     /// Deprecated ones too; `true` without it.
+    #[serde(deserialize_with = "present")]
     pub include_deprecated: Option<bool>,
     /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
     /// each toolkit separately.

@@ -36,6 +36,7 @@ pub(crate) struct ListQuery {
     /// Of these trigger types.
     trigger_names: Vec<String>,
     /// Disabled ones too.
+    #[serde(deserialize_with = "present")]
     show_disabled: Option<bool>,
     /// Number of the page, from 1; a cursor takes precedence.
     page: Option<f64>,
@@ -56,7 +57,7 @@ pub(crate) struct ListQuery {
     #[deprecated]
     older_trigger_names: Vec<String>,
     /// Older spelling of `show_disabled`.
-    #[serde(rename = "showDisabled")]
+    #[serde(rename = "showDisabled", deserialize_with = "present")]
     #[deprecated]
     older_show_disabled: Option<bool>,
     /// Of the accounts with these legacy ids.
