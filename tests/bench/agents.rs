@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 
 use super::{
     Bench, ROUND_DURATION,
-    bounds::Senders,
-    call,
+    bounds::start_senders,
     compare::better,
     echo,
     load::Target,
     report::{Line, Verdict},
     round::Round,
-    serving_echo, setup, setup_without_key, small,
+    serving_echo, setup, setup_without_key, small, tool_call,
 };
 
 /// Figures that the benchmark of tool search writes.
@@ -160,9 +159,7 @@ impl Bench {
         let session = session(&busy, &config).await?;
         let path = format!("/tool_router/session/{session}/execute_meta");
         let neighbor = host.new_project().await;
-        let headers = [("x-api-key", neighbor.key())];
-        let execute = "/api/v3/tools/execute/ECHO_SAY";
-        let execute = Target::post(&host.url, execute, &headers, &call(&small()), host.pid())?;
+        let execute = tool_call(&host, neighbor.key(), "ECHO_SAY", &small())?;
         let alone = self.best_alone(&execute).await?;
         self.tell(Line::new("i", "a neighbor's call, alone", 1, &alone));
 
@@ -178,7 +175,7 @@ impl Bench {
             let body = json!({ "slug": format!("SERVICE_{tool}"), "arguments": arguments });
             busy.post(&path, &body).await.expect(200);
             let path = format!("/api/v3{path}");
-            let senders = Senders::start(&host, &busy, CONCURRENT_META_CALLS, &path, &body)?;
+            let senders = start_senders(&host, &busy, CONCURRENT_META_CALLS, &path, &body)?;
             let beside = self.best_alone(&execute).await?;
             drop(senders);
             let ratio = Verdict::at_most("p99", beside.p99.div_duration_f64(alone.p99), 2.0);

@@ -3,24 +3,19 @@
 
 use std::{
     io::{self, BufRead, BufReader},
-    net::SocketAddr,
     path::Path as FilePath,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use axum::{
-    Json, Router,
-    extract::Path,
-    http::StatusCode,
-    routing::any,
-    serve::{Listener, ListenerExt},
+use axum::{Json, Router, extract::Path, http::StatusCode, routing::any, serve::ListenerExt};
+use harness::{
+    Process,
+    tls::{self, TlsListener},
 };
-use harness::tls;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio::net::TcpListener;
 
 /// Hidden argument that makes this program the bare server. A folder may follow, whose certificate
 /// `server` the server then uses.
@@ -30,7 +25,7 @@ const ITEM_TEXT: &str = "the quick brown fox jumps over the lazy dog and reads t
 
 /// A running page of this program. Dropping it ends the process.
 pub(crate) struct Bare {
-    child: Child,
+    process: Process,
     pub(crate) url: String,
 }
 
@@ -58,20 +53,13 @@ impl Bare {
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("read its output")?).read_line(&mut line)?;
         Ok(Self {
-            child,
+            process: Process(child),
             url: line.trim().to_owned(),
         })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        self.process.0.id()
     }
 }
 
@@ -120,32 +108,6 @@ pub(crate) fn serve(router: Router, certificate: Option<&FilePath>) -> Result<()
             }
             Ok(())
         })
-}
-
-/// Listener for connections with TLS.
-struct TlsListener {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, address) = Listener::accept(&mut self.listener).await;
-            stream.set_nodelay(true).ok();
-            // The client reports a handshake that fails.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.listener.local_addr()
-    }
 }
 
 /// Responds with text of a number of megabytes.

@@ -6,19 +6,19 @@
 
 use std::{
     io::{Read, Write},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
-use harness::{Client, Guest, Host, guest, host::Setup};
+use harness::{Client, Guest, Host, Process, guest, host::Setup};
 use serde_json::{Value, json};
 
 use super::{
     Bench,
-    bare::Bare,
-    echo_component,
+    bare::{Bare, this_program},
     load::Target,
+    publish_echo,
     report::{Line, Verdict},
     round::Round,
     small,
@@ -36,39 +36,27 @@ const LARGE_RESPONSE_MB: usize = 60;
 /// Default memory of a node, and what the server may take in addition to it.
 const MAX_MEMORY_MIB: f64 = 1024.0 + 512.0;
 
-/// Requests of a project, sent by a number of callers in a process of their own. Dropping it ends the
-/// process.
-pub(crate) struct Senders(Child);
-
-impl Senders {
-    pub(crate) fn start(
-        host: &Host,
-        project: &Client,
-        callers: usize,
-        path: &str,
-        body: &Value,
-    ) -> Result<Self> {
-        let headers = [("x-api-key", project.key())];
-        let target = Target::post(&host.url, path, &headers, &body.to_string(), host.pid())?;
-        let program = std::env::current_exe().context("find this program")?;
-        let mut child = Command::new("nice")
-            .args(["-n", "19"])
-            .arg(program)
-            .args([SENDER_ARGUMENT, &target.address(), &callers.to_string()])
-            .stdin(Stdio::piped())
-            .spawn()
-            .context("start the senders")?;
-        let mut input = child.stdin.take().context("write the request")?;
-        input.write_all(target.request())?;
-        Ok(Self(child))
-    }
-}
-
-impl Drop for Senders {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
+/// Starts a process in which a number of callers send a request of a project.
+pub(crate) fn start_senders(
+    host: &Host,
+    project: &Client,
+    callers: usize,
+    path: &str,
+    body: &Value,
+) -> Result<Process> {
+    let headers = [("x-api-key", project.key())];
+    let target = Target::post(&host.url, path, &headers, &body.to_string(), host.pid())?;
+    let program = this_program(SENDER_ARGUMENT)?;
+    let mut child = Command::new("nice")
+        .args(["-n", "19"])
+        .arg(program.get_program())
+        .args([SENDER_ARGUMENT, &target.address(), &callers.to_string()])
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("start the senders")?;
+    let mut input = child.stdin.take().context("write the request")?;
+    input.write_all(target.request())?;
+    Ok(Process(child))
 }
 
 /// Sends the request of standard input to an address on a number of connections: as often as a last
@@ -97,9 +85,7 @@ impl Bench {
         let provider = Bare::start_with_low_priority()?;
         let rewrite = format!("https://api.example.com={}", provider.url);
         let host = Setup::new().with("net.rewrite", rewrite).start().await;
-        let echo = host.as_org();
-        let echo = echo.put("/toolkits/echo/versions/20261121_00", echo_component()?);
-        echo.await.expect(201);
+        publish_echo(&host).await?;
         let mut numbers = guest::manifest("numbers");
         numbers["tools"][0]["no_auth"] = json!(true);
         numbers["tools"][0]["input"] = json!({ "type": "object", "properties": { "types": { "items": { "type": "string" } } } });
@@ -149,7 +135,7 @@ impl Bench {
                 proxied,
             ),
         ] {
-            let senders = Senders::start(&host, &attacker, callers, path, &body)?;
+            let senders = start_senders(&host, &attacker, callers, path, &body)?;
             tokio::time::sleep(WARM_UP).await;
             let beside = self.median_round(&neighbor).await?;
             drop(senders);

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::{
     Bench,
     bare::{Bare, item_number},
-    echo, echo_component,
+    echo,
     load::Target,
-    perf,
+    perf, publish_echo,
     report::{Line, Verdict},
     requests::{get_item, publish_tool, settings},
     serving_echo, setup, small,
@@ -149,10 +149,7 @@ impl Bench {
             return Ok(());
         }
         let mut counted = CountedHost::start(settings(Setup::embedded(), provider)).await;
-        let org = counted.host.as_org();
-        org.put("/toolkits/echo/versions/20261121_00", echo_component()?)
-            .await
-            .expect(201);
+        publish_echo(&counted.host).await?;
         publish_tool(&counted.host).await?;
         for (what, tool, arguments) in [
             ("one call, valgrind", "ECHO_SAY", small()),

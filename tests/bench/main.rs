@@ -196,12 +196,15 @@ fn echo_component() -> Result<Vec<u8>> {
 
 async fn serving_echo(setup: Setup) -> Result<Host> {
     let host = setup.start().await;
-    let component = echo_component()?;
-    host.as_org()
-        .put("/toolkits/echo/versions/20261121_00", component)
-        .await
-        .expect(201);
+    publish_echo(&host).await?;
     Ok(host)
+}
+
+async fn publish_echo(host: &Host) -> Result<()> {
+    let org = host.as_org();
+    let published = org.put("/toolkits/echo/versions/20261121_00", echo_component()?);
+    published.await.expect(201);
+    Ok(())
 }
 
 fn call(arguments: &Value) -> String {
@@ -230,12 +233,12 @@ impl Bench {
 }
 
 fn echo(host: &Host, arguments: &Value) -> Result<Target> {
-    let headers = [("x-api-key", host.project_key.as_str())];
-    Target::post(
-        &host.url,
-        "/api/v3/tools/execute/ECHO_SAY",
-        &headers,
-        &call(arguments),
-        host.pid(),
-    )
+    tool_call(host, &host.project_key, "ECHO_SAY", arguments)
+}
+
+/// Returns a call of a tool with the key of a project.
+fn tool_call(host: &Host, key: &str, tool: &str, arguments: &Value) -> Result<Target> {
+    let path = format!("/api/v3/tools/execute/{tool}");
+    let headers = [("x-api-key", key)];
+    Target::post(&host.url, &path, &headers, &call(arguments), host.pid())
 }

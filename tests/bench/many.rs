@@ -5,12 +5,12 @@ use harness::{Host, guest};
 use serde_json::json;
 
 use crate::{
-    Bench, ROUND_DURATION, call,
+    Bench, ROUND_DURATION,
     compare::better,
     growth::publish,
     load::{Target, round_robin},
     report::{Line, Verdict},
-    setup,
+    setup, tool_call,
 };
 
 /// Number of toolkits called in rotation, and the most that a call may cost then, as a multiple of
@@ -59,7 +59,5 @@ impl Bench {
 /// Returns a call of the tool of a toolkit that [`publish`] published.
 fn run_of(host: &Host, number: usize) -> Result<Target> {
     let tool = guest::tool(&format!("filler_{number}"));
-    let headers = [("x-api-key", host.project_key.as_str())];
-    let path = format!("/api/v3/tools/execute/{tool}");
-    Target::post(&host.url, &path, &headers, &call(&json!({})), host.pid())
+    tool_call(host, &host.project_key, &tool, &json!({}))
 }

@@ -3,11 +3,11 @@
 
 use std::{
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, ensure};
-use harness::{Host, free_port, wait_until};
+use harness::{Host, Process, free_port, wait_until};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use wit_component::ComponentEncoder;
@@ -136,7 +136,7 @@ impl Bench {
 
 /// A running server of another project. Dropping it ends the process.
 struct Peer {
-    process: Child,
+    process: Process,
     address: String,
 }
 
@@ -147,6 +147,7 @@ impl Peer {
         let process = program
             .spawn()
             .with_context(|| format!("start {}", program.get_program().display()))?;
+        let process = Process(process);
         let peer = Self { process, address };
         wait_until("the other server listens", async || {
             TcpStream::connect(&peer.address).await.is_ok()
@@ -156,14 +157,7 @@ impl Peer {
     }
 
     fn pid(&self) -> u32 {
-        self.process.id()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
+        self.process.0.id()
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     load::{Target, at_rate},
     peers::ensure_text,
     report::{Line, Verdict},
-    setup,
+    setup, tool_call,
 };
 
 /// Hidden argument that makes this program the page. The origin of the provider follows.
@@ -181,10 +181,8 @@ pub(crate) async fn publish_tool(host: &Host) -> Result<()> {
 
 /// Returns a call of the tool whose request has a response of this size after a time.
 pub(crate) fn get_item(host: &Host, kib: usize, milliseconds: usize) -> Result<Target> {
-    let headers = [("x-api-key", host.project_key.as_str())];
-    let path = "/api/v3/tools/execute/HACKERNEWS_GET_ITEM";
-    let body = call(&json!({ "id": item_number(kib, milliseconds) }));
-    Target::post(&host.url, path, &headers, &body, host.pid())
+    let arguments = json!({ "id": item_number(kib, milliseconds) });
+    tool_call(host, &host.project_key, "HACKERNEWS_GET_ITEM", &arguments)
 }
 
 /// State of the page.

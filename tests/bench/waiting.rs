@@ -7,10 +7,9 @@ use harness::Host;
 use serde_json::json;
 
 use crate::{
-    Bench, call,
-    load::Target,
+    Bench,
     report::{Line, Verdict},
-    setup,
+    setup, tool_call,
 };
 
 impl Bench {
@@ -39,9 +38,7 @@ impl Bench {
         for (milliseconds, goal) in [(20, 300.0), (1_000, 300.0)] {
             let arguments =
                 json!({ "url": format!("https://api.example.com/slow/{milliseconds}") });
-            let headers = [("x-api-key", host.project_key.as_str())];
-            let path = "/api/v3/tools/execute/ABI_FETCH";
-            let target = Target::post(&host.url, path, &headers, &call(&arguments), host.pid())?;
+            let target = tool_call(&host, &host.project_key, "ABI_FETCH", &arguments)?;
             target.times(1, 20.min(2_000 / milliseconds)).await?;
             let before = host.footprint().resident_kib;
             let time = Duration::from_millis(3_000);

@@ -8,10 +8,10 @@
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use wasm_encoder::{Alias, ComponentExportKind, ComponentSection};
+use wasm_encoder::{Alias, ComponentExportKind, ComponentSection, Encode};
 use wasmparser::{
-    ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentTypeRef, Parser,
-    Payload,
+    ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentTypeRef, FromReader,
+    Parser, Payload, SectionLimited,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::{Resolve, WorldId};
@@ -88,17 +88,13 @@ impl Default for Guest<'_> {
             foreign: None,
         }
     }
-}
 
-impl Guest<'static> {
     /// Returns a guest that returns its arguments.
-    #[must_use]
     pub fn echo() -> Self {
         Self::default()
     }
 
     /// Returns a guest that returns a constant.
-    #[must_use]
     pub fn constant() -> Self {
         Self {
             items: r#"(data (i32.const 2048) "{\"answer\":42}")"#,
@@ -110,7 +106,6 @@ impl Guest<'static> {
     /// Returns a guest that fetches the address in its first argument and writes everything it
     /// receives to the log. It returns the body, or fails with the kind and message of the host's
     /// refusal. It acts as an attacker's toolkit, which discloses everything it holds.
-    #[must_use]
     pub fn fetch() -> Self {
         Self {
             imports: concat!(
@@ -123,12 +118,9 @@ impl Guest<'static> {
             ..Self::default()
         }
     }
-}
 
-impl Guest<'static> {
     /// Returns a guest whose poll fetches the address in its configuration and reports the response
     /// as one event, whose id is the address. The first poll reports nothing.
-    #[must_use]
     pub fn poll() -> Self {
         Self {
             imports: imports::SEND,
@@ -140,7 +132,6 @@ impl Guest<'static> {
 
     /// Returns a guest whose polls after the first report [`EVENTS_PER_BATCH`] events each, until there
     /// were as many polls as the number in its configuration.
-    #[must_use]
     pub fn batch_poll() -> Self {
         Self {
             items: concat!(include_str!("number.wat"), include_str!("batch.wat")),
@@ -150,7 +141,6 @@ impl Guest<'static> {
     }
 
     /// Returns a guest whose poll reports 1,001 events.
-    #[must_use]
     pub fn crowded_poll() -> Self {
         Self {
             items: r#"(data (i32.const 2048) "x{}")"#,
@@ -175,7 +165,6 @@ impl Guest<'static> {
     }
 
     /// Returns a guest whose poll leaves 256 KiB of state.
-    #[must_use]
     pub fn hoarding_poll() -> Self {
         Self {
             imports: r#"(import "toolhost:toolkit/state@1.0.0" "set" (func $set (param i32 i32 i32 i32) (result i32)))"#,
@@ -196,7 +185,6 @@ impl Guest<'static> {
     }
 
     /// Returns a guest as [`Guest::poll`] that reports an event at its first poll, too.
-    #[must_use]
     pub fn eager_poll() -> Self {
         Self {
             poll: "(call $poll (local.get $config) (local.get $config_len) (i32.const 1))",
@@ -232,7 +220,6 @@ const FILL_EVENTS: &str =
 impl Guest<'static> {
     /// Returns a guest that reports this many equal events for each webhook, without verifying it,
     /// and answers `hello_1`.
-    #[must_use]
     pub fn receive(events: u32) -> Self {
         let receive =
             format!("(local.set $count (i32.const {events})) {FILL_EVENTS} {RECEIVED_RESPONSE}");
@@ -245,7 +232,6 @@ impl Guest<'static> {
 
     /// Returns a guest that reports one event for each webhook, without verifying it. The body is the
     /// id of the event.
-    #[must_use]
     pub fn receive_ids() -> Self {
         const FILL_ONE_EVENT: &str = "(local.set $count (i32.const 1))
             (local.set $events (call $realloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 16)))
@@ -260,7 +246,6 @@ impl Guest<'static> {
     }
 
     /// Returns a guest that receives a webhook for three seconds and reports nothing.
-    #[must_use]
     pub fn slow_receive() -> Self {
         let receive = format!("(call $sleep (i32.const 3000)) {RECEIVED_RESPONSE}");
         Self {
@@ -269,12 +254,9 @@ impl Guest<'static> {
             ..Self::receive(1)
         }
     }
-}
 
-impl Guest<'static> {
     /// Returns a guest as [`Guest::fetch`] that fails with `rate_limited` at status 429, and with
     /// `upstream_error` at any other status than 200.
-    #[must_use]
     pub fn strict_fetch() -> Self {
         Self {
             items: concat!(
@@ -291,11 +273,8 @@ impl Guest<'static> {
             ..Self::fetch()
         }
     }
-}
 
-impl Guest<'static> {
     /// Returns a guest that copies the given file and returns the copy.
-    #[must_use]
     pub fn copy() -> Self {
         Self {
             imports: concat!(
@@ -308,11 +287,8 @@ impl Guest<'static> {
             ..Self::default()
         }
     }
-}
 
-impl Guest<'static> {
     /// Returns a guest that returns `{"a":"x…"}` with the number of bytes given in its arguments.
-    #[must_use]
     pub fn filler() -> Self {
         Self {
             items: concat!(include_str!("number.wat"), r#"(data (i32.const 2048) "{\22a\22:\22")"#),
@@ -332,29 +308,16 @@ impl Guest<'_> {
     ///
     /// # Panics
     /// If the text does not parse.
-    #[must_use]
     pub fn module(&self) -> Vec<u8> {
-        let Self {
-            imports,
-            memory,
-            items,
-            execute,
-            poll,
-            receive,
-            realloc,
-            post_return,
-            ..
-        } = self;
-        let skeleton = include_str!("guest.wat");
-        let text = skeleton
-            .replace(";;IMPORTS", imports)
-            .replace(";;MEMORY", memory)
-            .replace(";;ITEMS", items)
-            .replace(";;EXECUTE", execute)
-            .replace(";;POLL", poll)
-            .replace(";;RECEIVE", receive)
-            .replace(";;REALLOC", realloc)
-            .replace(";;POST_RETURN", post_return);
+        let text = include_str!("guest.wat")
+            .replace(";;IMPORTS", self.imports)
+            .replace(";;MEMORY", self.memory)
+            .replace(";;ITEMS", self.items)
+            .replace(";;EXECUTE", self.execute)
+            .replace(";;POLL", self.poll)
+            .replace(";;RECEIVE", self.receive)
+            .replace(";;REALLOC", self.realloc)
+            .replace(";;POST_RETURN", self.post_return);
         wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"))
     }
 
@@ -362,7 +325,6 @@ impl Guest<'_> {
     ///
     /// # Panics
     /// If the module does not match the contract.
-    #[must_use]
     pub fn component(&self) -> Vec<u8> {
         let foreign = self.foreign.map(|(packages, items)| {
             let contract = CONTRACT_TEXT.replace(
@@ -398,7 +360,6 @@ fn parse_contract(text: &str) -> (Resolve, WorldId) {
 }
 
 /// Returns a manifest with one tool, `{SLUG}_RUN`, that accepts and returns any object.
-#[must_use]
 pub fn manifest(slug: &str) -> Value {
     json!({
         "abi": "1.0.0", "sdk": "by hand", "slug": slug, "name": slug, "description": "A toolkit of the tests.",
@@ -411,7 +372,6 @@ pub fn manifest(slug: &str) -> Value {
 }
 
 /// Returns a manifest whose tool may fetch `api.example.com` and needs an account with a key.
-#[must_use]
 pub fn manifest_with_key(slug: &str, placement: Value) -> Value {
     let mut manifest = manifest(slug);
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
@@ -425,7 +385,6 @@ pub fn manifest_with_key(slug: &str, placement: Value) -> Value {
 
 /// Returns a manifest whose tool may fetch `api.example.com` and needs an account connected with
 /// this auth scheme.
-#[must_use]
 pub fn manifest_with_scheme(slug: &str, scheme: Value) -> Value {
     let mut manifest = manifest(slug);
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
@@ -434,26 +393,22 @@ pub fn manifest_with_scheme(slug: &str, scheme: Value) -> Value {
 }
 
 /// Returns the slug of the tool in [`manifest`].
-#[must_use]
 pub fn tool(slug: &str) -> String {
     format!("{}_RUN", slug.to_uppercase())
 }
 
 /// Returns the path under which a manifest's toolkit is published.
-#[must_use]
 pub fn address(manifest: &Value) -> String {
     let text = |field: &str| manifest[field].as_str().unwrap_or_default().to_owned();
     format!("/toolkits/{}/versions/{}", text("slug"), text("version"))
 }
 
 /// Returns the component with this manifest in place of any other.
-#[must_use]
 pub fn with_manifest(component: Vec<u8>, manifest: &Value) -> Vec<u8> {
     with_section(without_manifest(component), manifest.to_string().as_bytes())
 }
 
 /// Returns the component with arbitrary bytes as its manifest.
-#[must_use]
 pub fn with_section(mut component: Vec<u8>, content: &[u8]) -> Vec<u8> {
     let mut section = leb128(MANIFEST_SECTION.len());
     section.extend_from_slice(MANIFEST_SECTION.as_bytes());
@@ -506,14 +461,12 @@ pub fn append(component: &mut Vec<u8>, id: u8, content: &[u8]) {
 }
 
 /// Adds an unused core module, which is compiled nevertheless.
-#[must_use]
 pub fn with_module(mut component: Vec<u8>, module: &[u8]) -> Vec<u8> {
     append(&mut component, 1, module);
     component
 }
 
 /// Adds `count` instances of another core module.
-#[must_use]
 pub fn with_instances(component: Vec<u8>, module: &[u8], count: usize) -> Vec<u8> {
     let index = modules(&component);
     let mut component = with_module(component, module);
@@ -528,7 +481,6 @@ pub fn with_instances(component: Vec<u8>, module: &[u8], count: usize) -> Vec<u8
 }
 
 /// Adds an import of an empty instance.
-#[must_use]
 pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
     let types = component_types(&component);
     append(&mut component, 7, &[0x01, 0x42, 0x00]);
@@ -543,7 +495,6 @@ pub fn with_empty_import(mut component: Vec<u8>, name: &str) -> Vec<u8> {
 
 /// Builds a component that contains two others: `toolkit`, whose import `name` is satisfied by the
 /// exports of `other`.
-#[must_use]
 pub fn beside(toolkit: &[u8], other: &[u8], name: &str) -> Vec<u8> {
     // Both start with the import of the contract's types, as every toolkit does.
     let echo = Guest::echo().component();
@@ -591,34 +542,25 @@ fn modules(component: &[u8]) -> usize {
 fn component_types(component: &[u8]) -> usize {
     let count = |payload| match payload {
         Payload::ComponentTypeSection(types) => types.count() as usize,
-        Payload::ComponentImportSection(imports) => {
-            let types = |import: &wasmparser::ComponentImport<'_>| {
-                matches!(import.ty, ComponentTypeRef::Type(_))
-            };
-            imports
-                .into_iter()
-                .filter_map(Result::ok)
-                .filter(types)
-                .count()
-        }
+        Payload::ComponentImportSection(imports) => count_types(imports, |import| {
+            matches!(import.ty, ComponentTypeRef::Type(_))
+        }),
         Payload::ComponentExportSection(exports) => {
-            let types = |export: &wasmparser::ComponentExport<'_>| {
-                export.kind == ComponentExternalKind::Type
-            };
-            exports
-                .into_iter()
-                .filter_map(Result::ok)
-                .filter(types)
-                .count()
+            count_types(exports, |export| export.kind == ComponentExternalKind::Type)
         }
-        Payload::ComponentAliasSection(aliases) => aliases
-            .into_iter()
-            .filter_map(Result::ok)
-            .filter(is_type_alias)
-            .count(),
+        Payload::ComponentAliasSection(aliases) => count_types(aliases, is_type_alias),
         _ => 0,
     };
     outermost(component).into_iter().map(count).sum()
+}
+
+/// Returns the number of items of a section that are types.
+fn count_types<'a, T: FromReader<'a>>(
+    section: SectionLimited<'a, T>,
+    is_type: impl Fn(&T) -> bool,
+) -> usize {
+    let items = section.into_iter().filter_map(Result::ok);
+    items.filter(is_type).count()
 }
 
 fn is_type_alias(alias: &wasmparser::ComponentAlias<'_>) -> bool {
@@ -630,15 +572,10 @@ fn is_type_alias(alias: &wasmparser::ComponentAlias<'_>) -> bool {
 }
 
 /// Encodes an unsigned number in LEB128.
-#[must_use]
-pub fn leb128(mut value: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-    out
+fn leb128(value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    value.encode(&mut bytes);
+    bytes
 }
 
 #[cfg(test)]

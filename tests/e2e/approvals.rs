@@ -261,8 +261,7 @@ async fn state_is_answered_once() {
 
 #[tokio::test]
 async fn call_that_did_not_start_keeps_its_approval() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let config = with_permissions(json!({ "default": "ask_every_call" }));
@@ -419,10 +418,8 @@ async fn approval_holds_for_arguments_in_any_order() {
 
 #[tokio::test]
 async fn arguments_are_checked_before_the_question() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (host, project) = Host::shared_with_project().await;
+    let (toolkit, mut manifest) = given::manifest();
     manifest["tools"][0]["no_auth"] = json!(true);
     manifest["tools"][0]["input"] = json!({
         "type": "object", "properties": { "to": { "type": "string" } }, "required": ["to"],
@@ -542,8 +539,7 @@ async fn permissions_are_shown_with_session_and_versions() {
 
 #[tokio::test]
 async fn one_approval_holds_for_one_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let older = project.connect_with_key(&toolkit, "amy").await;
     let newer = project.connect_with_key(&toolkit, "amy").await;

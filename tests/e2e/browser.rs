@@ -7,8 +7,7 @@ use crate::{given, link::link};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_works_with_keyboard_alone() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let name = json!({ "display_name": "Acme" });
     let named = project.patch("/org/project/config", &name).await;
     named.expect(200);
@@ -26,7 +25,7 @@ async fn link_page_works_with_keyboard_alone() {
 
     let key = format!("k-01{}", harness::secret());
     let mut browser = Browser::open(&url);
-    browser.picture("link-empty");
+    browser.order("picture", "link-empty");
     assert_eq!(
         (browser.says("focused"), browser.says("label")),
         ("api_key", "API key"),
@@ -34,44 +33,44 @@ async fn link_page_works_with_keyboard_alone() {
         browser.page
     );
     assert_eq!(browser.says("description"), "Settings, then Keys.");
-    browser.write(&key);
-    browser.press("Tab");
+    browser.order("type", &key);
+    browser.order("press", "Tab");
     assert_eq!(
         (browser.says("focused"), browser.says("outline")),
         ("site", "solid"),
         "{}",
         browser.page
     );
-    browser.write("NO SITE");
-    browser.send("Enter");
-    browser.picture("link-wrong");
+    browser.order("type", "NO SITE");
+    browser.order("send", "Enter");
+    browser.order("picture", "link-wrong");
     assert!(
         browser.says("alert").contains("Enter all secrets again"),
         "{}",
         browser.page
     );
     assert_eq!(browser.says("focused"), "api_key", "{}", browser.page);
-    browser.write(&key);
-    browser.press("Tab");
+    browser.order("type", &key);
+    browser.order("press", "Tab");
     assert_eq!(browser.says("focused"), "site");
     assert!(
         browser.says("description").len() > "The first part of your address.".len(),
         "{}",
         browser.page
     );
-    browser.press("Control+A");
-    browser.write("main");
-    browser.press("Tab");
+    browser.order("press", "Control+A");
+    browser.order("type", "main");
+    browser.order("press", "Tab");
     assert_eq!(browser.says("focused"), "region");
-    browser.press("ArrowDown");
-    browser.press("Tab");
+    browser.order("press", "ArrowDown");
+    browser.order("press", "Tab");
     assert_eq!(
         (browser.says("focused"), browser.says("outline")),
         ("button", "solid"),
         "{}",
         browser.page
     );
-    browser.picture("link-right");
+    browser.order("picture", "link-right");
     // The browser itself reports a refused form.
     let problems = browser.page["problems"].as_array().unwrap().clone();
     assert!(
@@ -81,7 +80,7 @@ async fn link_page_works_with_keyboard_alone() {
         "{problems:?}"
     );
     assert_eq!(browser.page["wide"], false);
-    browser.send("Enter");
+    browser.order("send", "Enter");
     assert_eq!(
         browser.says("url"),
         format!("{done}?status=success&connected_account_id={id}")
@@ -98,10 +97,10 @@ const LOGO_SVG: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8
 fn look_everywhere(browser: &mut Browser, name: &str) {
     let mut backgrounds = Vec::new();
     for width in [320, 1280] {
-        browser.resize(width);
+        browser.order("width", &width.to_string());
         for colors in ["light", "dark"] {
-            browser.prefer(colors);
-            browser.picture(&format!("{name}-{width}-{colors}"));
+            browser.order("colors", colors);
+            browser.order("picture", &format!("{name}-{width}-{colors}"));
             assert_eq!(browser.page["wide"], false, "{name}: {width}");
             backgrounds.push(browser.says("background").to_owned());
         }
@@ -111,8 +110,7 @@ fn look_everywhere(browser: &mut Browser, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_shows_logos_and_scopes_in_words() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut manifest = guest::manifest(&given::slug());
     manifest["name"] = json!("Mail");
     manifest["logo"] = json!(LOGO_SVG);
@@ -139,14 +137,13 @@ async fn link_page_shows_logos_and_scopes_in_words() {
     assert_eq!(browser.page["images"], 2, "{}", browser.page);
     assert_eq!(browser.page["problems"], json!([]));
     look_everywhere(&mut browser, "link-scopes");
-    browser.go(&format!("{}/link/lt_unknown", host.url));
+    browser.order("open", &format!("{}/link/lt_unknown", host.url));
     look_everywhere(&mut browser, "link-unknown");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_states_problems_for_people() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["name"] = json!("Mail");
     manifest["auth"][0]["fields"] = json!([
@@ -160,21 +157,21 @@ async fn link_page_states_problems_for_people() {
     let config = project.auth_config(toolkit, "API_KEY", json!({})).await;
     let (_, url) = link(&project, &config, json!({})).await;
     let mut browser = Browser::open(&url);
-    browser.write(&harness::secret());
-    browser.press("Tab");
-    browser.write("NO SITE");
-    browser.send("Enter");
-    browser.press("Tab");
+    browser.order("type", &harness::secret());
+    browser.order("press", "Tab");
+    browser.order("type", "NO SITE");
+    browser.order("send", "Enter");
+    browser.order("press", "Tab");
     assert_eq!(
         browser.says("description"),
         "The value does not have the expected form."
     );
     look_everywhere(&mut browser, "link-form");
-    browser.press("Control+A");
-    browser.write("main");
-    browser.press("Shift+Tab");
-    browser.write(&harness::secret());
-    browser.send("Enter");
+    browser.order("press", "Control+A");
+    browser.order("type", "main");
+    browser.order("press", "Shift+Tab");
+    browser.order("type", &harness::secret());
+    browser.order("send", "Enter");
     let alert = browser.says("alert").to_owned();
     assert!(
         alert.contains("Mail was not connected: it did not accept the values")
@@ -190,7 +187,7 @@ async fn documentation_page_is_readable_on_a_phone() {
     let mut browser = Browser::open(&format!("{}/docs", host.url));
     assert_eq!(browser.page["problems"], json!([]));
     look_everywhere(&mut browser, "docs");
-    browser.go(&format!("{}/", host.url));
+    browser.order("open", &format!("{}/", host.url));
     look_everywhere(&mut browser, "home");
 }
 
@@ -200,9 +197,9 @@ async fn pages_are_accessible_in_both_schemes() {
     let mut browser = Browser::open(&host.url);
     for path in ["", "/nothing/here", "/docs"] {
         for colors in ["light", "dark"] {
-            browser.prefer(colors);
-            browser.go("about:blank");
-            browser.go(&format!("{}{path}", host.url));
+            browser.order("colors", colors);
+            browser.order("open", "about:blank");
+            browser.order("open", &format!("{}{path}", host.url));
             assert_eq!(browser.audit(), json!([]), "{path}, {colors}");
         }
     }

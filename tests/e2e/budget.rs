@@ -340,10 +340,7 @@ async fn request_timeouts_are_enforced() {
         .start()
         .await;
     let project = host.as_project();
-    wait_until("a request is answered in time", async || {
-        project.get("/auth/session/info").await.status == 200
-    })
-    .await;
+    project.wait_for("/auth/session/info").await;
     let body = unfinished(&host, project.key(), "/tools/execute/NOTHING").await;
     let head = "GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\nx-filler: ";
     let sockets = [
@@ -448,10 +445,7 @@ async fn concurrent_request_limits_are_enforced() {
     let refused = third.get("/auth/session/info").await;
     assert_refused("of all", &refused, 503, "Server_Busy");
     drop(held);
-    wait_until("the places are free again", async || {
-        one.get("/auth/session/info").await.status == 200
-    })
-    .await;
+    one.wait_for("/auth/session/info").await;
 }
 
 /// Publishes a tool that sleeps for `millis` milliseconds.
@@ -722,8 +716,7 @@ async fn manifest_limits_are_enforced() {
 async fn call_file_limits_are_enforced() {
     let host = Setup::new().with("files.size_mib", "1").start().await;
     let project = host.as_project();
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let file = json!({ "type": "object", "file_uploadable": true });
     manifest["tools"][0]["input"] =
         json!({ "type": "object", "properties": { "files": { "type": "array", "items": file } } });

@@ -307,8 +307,7 @@ async fn expired_state_is_rejected() {
 
 #[tokio::test]
 async fn link_of_a_deleted_project_is_rejected() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::new(host, &project).await;
     let (_, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
@@ -337,10 +336,7 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let hosts = [&one, &two, &three];
     for host in hosts {
         let path = format!("/toolkits/{}", oauth.slug);
-        wait_until("the toolkit is seen", || async {
-            host.with_key(project.key()).get(&path).await.status == 200
-        })
-        .await;
+        host.with_key(project.key()).wait_for(&path).await;
     }
     let made = oauth
         .begin(&project, &format!("https://app.example/{}", unique(4)))

@@ -36,14 +36,6 @@ async fn mcp_server(project: &Client) -> String {
     format!("{url}?user_id=default")
 }
 
-/// Waits until the provider has received a request with a tag.
-pub(crate) async fn asked(tag: &str) {
-    wait_until("the provider is asked", async || {
-        !Host::application().seen(tag).is_empty()
-    })
-    .await;
-}
-
 impl Scene {
     async fn new(setup: Setup) -> Self {
         let host = setup.with("sandbox.live", "1").start().await;
@@ -176,10 +168,7 @@ async fn disconnecting_aborts_the_outgoing_request() {
         let scene = Scene::new(given::with_application().with("logs.wait", wait)).await;
         let tag = unique(8);
         scene.abandon(by, &format!("/hang/{tag}"), &tag).await;
-        wait_until("the provider's connection is closed", async || {
-            Host::application().abandoned(&tag) == 1
-        })
-        .await;
+        Host::application().wait_for_abandoned(&tag, 1).await;
         let record = scene.assert_cancelled().await;
         let sent = &record["data"]["requests"][0];
         assert!(sent["url"].to_string().contains(&tag), "{record:#}");
@@ -215,7 +204,7 @@ async fn newer_client_cancels_by_disconnecting() {
     let sent = scene.project.exchange(Method::POST, &url, &headers, body);
     tokio::select! {
         ended = sent => panic!("it hangs: {ended:?}"),
-        () = asked(&tag) => {}
+        () = Host::application().wait_for_requests(&tag, 1) => {}
     }
     scene.assert_cancelled().await;
 }
@@ -269,7 +258,7 @@ async fn stopping_server_records_what_it_cuts() {
     let body = Body::Json(json!({ "arguments": arguments, "version": "latest" }));
     let cut = project.try_send(Method::POST, &path, body, &[]);
     let stopped = async {
-        asked(&tag).await;
+        Host::application().wait_for_requests(&tag, 1).await;
         host.terminate().await
     };
     let (cut, (setup, status)) = tokio::join!(cut, stopped);

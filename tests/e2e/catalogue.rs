@@ -31,8 +31,7 @@ fn some(dice: &mut Dice, all: &[&'static str]) -> Vec<&'static str> {
 async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
     let mut all: Vec<Tool> = Vec::new();
     for _ in 0..toolkits {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         let mut tools = Vec::new();
         for number in 0..=dice.below(4) {
             tools.push(Tool {
@@ -405,10 +404,8 @@ async fn usage_order_of_toolkits_survives_a_restart() {
 
 #[tokio::test]
 async fn named_toolkits_are_listed_even_if_deprecated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (host, project) = Host::shared_with_project().await;
+    let (slug, mut manifest) = given::manifest();
     let category = format!("kind-{}", harness::unique(4));
     manifest["categories"] = json!([category]);
     host.publish(Guest::echo().component(), &manifest).await;
@@ -483,10 +480,8 @@ async fn version_selector_applies_globally_or_per_toolkit() {
 
 #[tokio::test]
 async fn tool_scopes_are_listed_and_recommended() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let project = Host::shared().await.new_project().await;
+    let (slug, mut manifest) = given::manifest();
     manifest["auth"] = json!([{
         "mode": "OAUTH2", "name": "OAuth",
         "request": [{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }],

@@ -80,8 +80,7 @@ async fn new_day_may_contain_breaking_changes() {
 
 #[tokio::test]
 async fn changelog_lists_changes_between_versions() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     for day in 1..=11 {
         put(

@@ -126,8 +126,7 @@ async fn credential_in_a_confused_charset_is_removed() {
 
 #[tokio::test]
 async fn tools_get_text_in_utf8() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut manifest = guest::manifest(&given::slug());
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;

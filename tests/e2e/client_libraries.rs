@@ -17,12 +17,16 @@ use crate::{documents, files, given};
 /// other tests use as well.
 const CONVERSION_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Folder of the newest client library for Python.
+const NEWEST_CLIENT: &str = "composio-0.30.0";
+/// Folder of a client library that takes files from servers on loopback, which newer ones refuse.
+const OLDER_CLIENT: &str = "composio-0.10.10";
+
 #[tokio::test]
 async fn newest_client_libraries_understand_the_api() {
     let host = Setup::new().with("operator_word", "composio");
     let host = host.start().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, mut manifest) = given::manifest_with_key();
     manifest["triggers"] = json!([given::trigger(&slug, "POSTED")]);
     manifest["tools"][0]["no_auth"] = json!(true);
     manifest["tools"][0]["description"] = json!(format!("Weighs parcels of {slug}."));
@@ -41,9 +45,8 @@ async fn newest_client_libraries_understand_the_api() {
             "auth_config": config,
             "state": { scheme: "API_KEY", "val": { "api_key": harness::secret() } },
         });
-        let report = Assistant::start_application(library, &options)
-            .report()
-            .await;
+        let application = Assistant::start_script(library, NEWEST_CLIENT, "client", &options);
+        let report = application.report().await;
         assert_eq!(report["account"], "ACTIVE", "{library:?}: {report}");
         assert_eq!(report["triggers"], 1, "{library:?}: {report}");
         assert_eq!(
@@ -62,8 +65,7 @@ async fn newest_client_libraries_understand_the_api() {
 #[tokio::test]
 async fn frameworks_take_every_tool() {
     let (shipped, other) = (documents::host().await, Host::shared().await);
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0]["input"] = odd_arguments();
     other.publish(Guest::echo().component(), &manifest).await;
     let shipped_slugs = documents::built_slugs();
@@ -77,7 +79,8 @@ async fn frameworks_take_every_tool() {
         { "url": shipped.url, "key": shipped.as_project().key(), "toolkits": shipped_slugs },
         { "url": other.url, "key": other.as_project().key(), "toolkits": [slug] },
     ]);
-    let converters = Assistant::start_converters(&servers);
+    let script = "converters";
+    let converters = Assistant::start_script(Library::Python, NEWEST_CLIENT, script, &servers);
     let report = converters.report_within(CONVERSION_TIMEOUT).await;
     for (framework, taken) in report.as_object().unwrap() {
         assert_eq!(taken["refused"], json!({}), "{framework}");
@@ -114,7 +117,8 @@ async fn older_client_libraries_exchange_files() {
         let options = json!({
             "url": host.url, "key": project.key(), "tool": tool, "file": file, "folder": folder.path(),
         });
-        let report = Assistant::start_files(library, &options).report().await;
+        let application = Assistant::start_script(library, OLDER_CLIENT, "files", &options);
+        let report = application.report().await;
         assert_eq!(report["content"], content, "{library:?}: {report}");
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use harness::{
     Answer, BucketService, Client, Host, Postgres, fake_app::ReceivedRequest, host::Setup,
-    wait_until,
 };
 use serde_json::{Value, json};
 
@@ -53,8 +52,7 @@ fn refreshes(oauth: &Oauth) -> usize {
 
 #[tokio::test]
 async fn concurrent_connections_register_one_client() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let name = json!({ "display_name": "Acme" });
     let named = project.patch("/org/project/config", &name).await;
     named.expect(200);
@@ -96,10 +94,7 @@ async fn several_servers_on_one_database_register_one_client() {
     })
     .await;
     let other = two.with_key(project.key());
-    wait_until("the toolkit is seen", || async {
-        other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200
-    })
-    .await;
+    other.wait_for(&format!("/toolkits/{}", oauth.slug)).await;
     let begun = (0..8).map(|number| {
         oauth.begin(
             if number % 2 == 0 { &project } else { &other },
@@ -111,8 +106,7 @@ async fn several_servers_on_one_database_register_one_client() {
 
 #[tokio::test]
 async fn forgotten_client_is_registered_again() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = registering(host, &project).await;
     let id = oauth.connect(&project).await;
     oauth.issuer.forget_clients();
@@ -134,8 +128,7 @@ async fn forgotten_client_is_registered_again() {
 
 #[tokio::test]
 async fn expiring_client_is_replaced_for_new_accounts() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = registering(host, &project).await;
     let issuer = &oauth.issuer;
     issuer.set(|settings| settings.client_secret = Some(1));
@@ -156,8 +149,7 @@ async fn expiring_client_is_replaced_for_new_accounts() {
 
 #[tokio::test]
 async fn failed_client_registration_creates_no_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
         let mut scheme = issuer.scheme();
         scheme["mode"] = "DCR_OAUTH".into();
@@ -177,8 +169,7 @@ async fn failed_client_registration_creates_no_account() {
 
 #[tokio::test]
 async fn client_id_url_serves_the_client_metadata() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
         issuer.discovered("CIMD_OAUTH")
     })
@@ -215,8 +206,7 @@ async fn client_id_url_serves_the_client_metadata() {
 
 #[tokio::test]
 async fn registered_client_authentication_is_used() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     for (registered, is_basic) in [("client_secret_basic", true), ("client_secret_post", false)] {
         let oauth = registering(host, &project).await;
         oauth.issuer.set(|settings| {
@@ -237,8 +227,7 @@ async fn registered_client_authentication_is_used() {
 
 #[tokio::test]
 async fn resource_metadata_names_the_issuer() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, json!({}), |issuer| {
         let mut scheme = issuer.discovered("DCR_OAUTH");
         scheme["oauth2"] = json!({ "resource": format!("{}/api", issuer.url()) });

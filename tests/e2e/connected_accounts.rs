@@ -204,8 +204,7 @@ async fn switched_off_on_and_deleted() {
 
 #[tokio::test]
 async fn newest_active_account_is_used() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let tag = harness::unique(8);
     for key in [harness::marked!("first-"), harness::marked!("second-")] {
@@ -221,8 +220,7 @@ async fn newest_active_account_is_used() {
 
 #[tokio::test]
 async fn bearer_and_basic_accounts_reach_the_provider() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let field = |name: &str, secret: bool| json!({ "name": name, "title": name, "secret": secret });
     let schemes = [
         (
@@ -241,8 +239,7 @@ async fn bearer_and_basic_accounts_reach_the_provider() {
         ),
     ];
     for (mode, fields, placement, values, expected) in schemes {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         manifest["egress"] = json!([{ "host": "api.example.com" }]);
         manifest["auth"] =
             json!([{ "mode": mode, "name": mode, "fields": fields, "request": [placement] }]);

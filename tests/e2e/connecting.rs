@@ -37,8 +37,7 @@ async fn shown_scopes(project: &Client, config: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn tool_scopes_come_on_top_of_the_scheme() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, tag) = (given::slug(), harness::unique(8));
     let issuer = Host::application().issuer(&tag);
     let mut scheme = issuer.scheme();
@@ -86,8 +85,7 @@ async fn tool_scopes_come_on_top_of_the_scheme() {
 
 #[tokio::test]
 async fn user_scopes_are_in_the_authorization_request() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut credentials = Issuer::credentials();
     (credentials["scopes"], credentials["user_scopes"]) =
         ("bot".into(), "search:read, chat".into());
@@ -102,8 +100,7 @@ async fn user_scopes_are_in_the_authorization_request() {
 
 #[tokio::test]
 async fn code_parameter_name_follows_the_scheme() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
         let mut scheme = issuer.scheme();
         scheme["oauth2"]["callback"] = json!({ "code_param": "auth_code" });
@@ -127,15 +124,14 @@ async fn code_parameter_name_follows_the_scheme() {
 
 #[tokio::test]
 async fn disconnected_browser_does_not_abort_code_exchange() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let back = oauth.visit(&made).await;
     oauth.issuer.hold(true);
     tokio::select! {
         landed = open(&project, &back) => panic!("nobody has answered yet: {landed:?}"),
-        () = wait_until("the code is spent", || async { oauth.issuer.granted("authorization_code") == 1 }) => {}
+        () = oauth.issuer.wait_for_grants("authorization_code", 1) => {}
     }
     oauth.issuer.hold(false);
     let id = made["id"].as_str().unwrap();
@@ -148,8 +144,7 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
 
 #[tokio::test]
 async fn deleting_auth_config_can_revoke_tokens() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
         issuer.discovered("OAUTH2")
     })
@@ -182,8 +177,7 @@ async fn deleting_auth_config_can_revoke_tokens() {
 
 #[tokio::test]
 async fn link_page_stores_only_verified_keys() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::new(host, &project).await;
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();

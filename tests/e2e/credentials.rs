@@ -22,8 +22,7 @@ async fn connected(host: &Host, project: &Client, placement: Value) -> (String, 
 
 #[tokio::test]
 async fn only_the_provider_sees_the_key() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let placements = [
         json!({ "in": "header", "name": "authorization", "value": "Bearer {api_key}" }),
         json!({ "in": "header", "name": "x-token", "value": "{api_key}" }),
@@ -105,8 +104,7 @@ async fn disallowed_urls_are_typed_errors() {
 
 #[tokio::test]
 async fn a_redirect_carries_no_credential_away() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     // Both hosts are allowed, so only the redirect rule keeps the credential from the other host.
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["egress"] = json!([{ "host": "api.example.com" }, { "host": "other.example.com" }]);
@@ -207,8 +205,7 @@ async fn answers_that_are_too_large_are_typed_errors() {
 
 #[tokio::test]
 async fn a_toolkit_without_an_account_sends_no_credential() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let mut manifest = guest::manifest(&given::slug());
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
@@ -259,8 +256,7 @@ fn poster(url: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn base_url_without_such_a_field_is_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     for (has_field, status) in [(false, 400), (true, 200)] {
         let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
         if has_field {

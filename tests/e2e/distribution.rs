@@ -377,6 +377,12 @@ async fn component_is_added_from_a_registry() {
     host.setup()
         .command(&["toolkits", "remove", &first.slug, "20260101_00"])
         .succeeded();
+    let unknown = host
+        .setup()
+        .command(&["toolkits", "remove", &first.slug[1..], "20260101_00"])
+        .failed();
+    let question = format!("not found; did you mean `{}`?", first.slug);
+    assert!(unknown.contains(&question), "{unknown}");
     let listed = host
         .setup()
         .command(&["toolkits", "list", "--json"])

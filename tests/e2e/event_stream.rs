@@ -109,20 +109,13 @@ async fn fire(host: &Host, project: &Client, toolkit: &str) {
     );
     let made = project.post(&path, &body).await.expect(201);
     let id = made["trigger_id"].as_str().unwrap();
-    let read = format!("/trigger_instances/active?trigger_ids={id}");
-    wait_until("the first poll was made", async || {
-        project.get(&read).await.expect(200)["items"][0]["last_poll_at"].is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{id}/poll");
-    let polled = project.post(&poll, &json!({})).await.expect(200);
+    let polled = given::poll(project, id).await;
     assert_eq!(polled["events"], 1, "{polled:#?}");
 }
 
 #[tokio::test]
 async fn toolkit_filter_compares_whole_slugs() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let toolkit = given::slug();
     let path = format!("{STREAM_PATH}?toolkit_slugs={toolkit}");
     let mut stream = project.open_stream(&path, None).await;

@@ -6,13 +6,10 @@ use harness::{
     Client, Inbox,
     host::Setup,
     inbox::{INBOX_ORIGIN, Reply},
-    wait_until,
+    loopback, wait_until,
 };
 use serde_json::{Value, json};
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-};
+use tokio::{io::copy_bidirectional, net::TcpStream};
 
 use crate::given::subscribe;
 
@@ -30,26 +27,20 @@ struct Relay {
 }
 
 impl Relay {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it relays for as long as the test runs"
-    )]
-    async fn start(target: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    fn start(target: &str) -> Self {
+        let (listener, address) = loopback::listen();
         let relay = Self {
-            url: format!("http://{}", listener.local_addr().unwrap()),
+            url: format!("http://{address}"),
             target: Arc::default(),
         };
         relay.point_to(target);
         let target = Arc::clone(&relay.target);
-        tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
-                let target = target.lock().unwrap().clone();
-                tokio::spawn(async move {
-                    if let Ok(mut server) = TcpStream::connect(target).await {
-                        copy_bidirectional(&mut client, &mut server).await.ok();
-                    }
-                });
+        loopback::serve_connections(listener, move |mut client| {
+            let target = target.lock().unwrap().clone();
+            async move {
+                let mut server = TcpStream::connect(target).await?;
+                let copied = copy_bidirectional(&mut client, &mut server).await;
+                copied.map(drop)
             }
         });
         relay
@@ -64,7 +55,7 @@ impl Relay {
 #[tokio::test]
 async fn tail_misses_nothing_when_server_restarts() {
     let host = Setup::new().start().await;
-    let relay = Relay::start(&host.url).await;
+    let relay = Relay::start(&host.url);
     let subscription = subscribe(&host.as_project()).await;
     let follow = |more: &[&str]| {
         let arguments = [&["events", "tail", "--url", &relay.url][..], more].concat();

@@ -192,10 +192,7 @@ async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) 
     let projects = [&one, &other].map(|host| host.with_key(key).may_show_secrets("masking is off"));
     let (oauth, id) = ended(&one, &projects[0]).await;
     let path = format!("/toolkits/{}", oauth.slug);
-    wait_until("the toolkit is seen", || async {
-        projects[1].get(&path).await.status == 200
-    })
-    .await;
+    projects[1].wait_for(&path).await;
     ([one, other], projects, oauth, id)
 }
 
@@ -256,8 +253,7 @@ async fn late_refusal_does_not_expire_refreshed_account() {
 
 #[tokio::test]
 async fn token_refreshed_for_deleted_account_is_revoked() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (oauth, id) = ended(host, &project).await;
     let path = format!("/connected_accounts/{id}");
     oauth.issuer.hold(true);

@@ -19,8 +19,7 @@ pub(crate) async fn copier(host: &Host) -> String {
 
 /// Publishes a toolkit whose tool takes a file and returns one.
 async fn published(host: &Host, guest: &Guest<'_>) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let file = |mark: &str, place: &str| {
         json!({
             "type": "object", mark: true, "required": ["name", "mimetype", place],

@@ -7,7 +7,7 @@ use harness::{
     host::Setup,
     inbox::INBOX_ORIGIN,
     issuer::{CLIENT_ID, CLIENT_SECRET},
-    unique,
+    unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,6 +16,20 @@ use tokio::sync::OnceCell;
 /// Returns a unique toolkit slug.
 pub(crate) fn slug() -> String {
     format!("t{}", unique(6))
+}
+
+/// Returns a unique slug and the manifest of its toolkit.
+pub(crate) fn manifest() -> (String, Value) {
+    let slug = slug();
+    let manifest = guest::manifest(&slug);
+    (slug, manifest)
+}
+
+/// Returns the same for a toolkit whose accounts have a key.
+pub(crate) fn manifest_with_key() -> (String, Value) {
+    let slug = slug();
+    let manifest = guest::manifest_with_key(&slug, bearer());
+    (slug, manifest)
 }
 
 /// Returns a member of a response that must be a string.
@@ -234,6 +248,18 @@ pub(crate) async fn subscribe(project: &Client) -> String {
     format!("/webhook_subscriptions/{}", made["id"].as_str().unwrap())
 }
 
+/// Polls an instance after its first poll, which the server makes by itself.
+pub(crate) async fn poll(project: &Client, instance: &str) -> Answer {
+    let read = format!("/trigger_instances/active?trigger_ids={instance}");
+    wait_until("the first poll was made", async || {
+        let read = project.get(&read).await.expect(200);
+        read["items"][0]["last_poll_at"].is_string()
+    })
+    .await;
+    let poll = format!("/trigger_instances/manage/{instance}/poll");
+    project.post(&poll, &json!({})).await.expect(200)
+}
+
 /// Opens an address as a browser does, without following redirects.
 pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await
@@ -297,8 +323,7 @@ impl Oauth {
 
     /// Returns the same in a new project of the shared server.
     pub(crate) async fn in_new_project() -> (Client, Self) {
-        let host = Host::shared().await;
-        let project = host.new_project().await;
+        let (host, project) = Host::shared_with_project().await;
         let oauth = Self::new(host, &project).await;
         (project, oauth)
     }

@@ -86,9 +86,9 @@ async fn invalid_callback_consumes_at_most_its_state() {
 async fn invalid_token_response_fails_without_retry() {
     let (project, oauth) = Oauth::in_new_project().await;
     for fault in [
-        Fault::Html,
-        Fault::Malformed,
-        Fault::ErrorInside,
+        Fault::Status(200),
+        Fault::Says("{\"access_token\":\"a"),
+        Fault::Says("{\"error\":\"invalid_grant\"}"),
         Fault::Lost,
         Fault::Status(500),
         Fault::Refused("invalid_grant"),

@@ -21,7 +21,7 @@ async fn send_until_asked(application: &FakeApp, host: &Host, call: &(String, Va
     let (project, (path, body)) = (host.as_project(), call);
     tokio::select! {
         answer = send(&project, path, body, tag) => panic!("it was too quick: {answer:#?}"),
-        () = wait_until("the application is asked", async || application.seen(tag).len() == 1) => {}
+        () = application.wait_for_requests(tag, 1) => {}
     }
 }
 

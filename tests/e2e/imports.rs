@@ -61,8 +61,7 @@ paths:
 
 #[tokio::test]
 async fn imported_tool_sends_the_described_request() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let made = imported(host, &slug, API_DESCRIPTION, &[]).await;
     let tool = |name: &str| format!("{}_{name}", slug.to_uppercase());
@@ -136,8 +135,7 @@ paths:
 
 #[tokio::test]
 async fn imported_file_keeps_its_name() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     imported(host, &slug, FILES_DESCRIPTION, &["--auth", "none"]).await;
     for (disposition, name) in [
@@ -166,8 +164,7 @@ async fn imported_file_keeps_its_name() {
 
 #[tokio::test]
 async fn an_overlay_chooses_renames_and_fixes() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let folder = tempfile::tempdir().unwrap();
     let overlay = folder.path().join("mine.toml");
@@ -208,8 +205,7 @@ async fn published(host: &Host, folder: &Path, made: &Value) {
 
 #[tokio::test]
 async fn null_for_optional_argument_is_absent() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     imported(host, &slug, API_DESCRIPTION, &["--auth", "none"]).await;
     let tool = |name: &str| format!("{}_{name}", slug.to_uppercase());
@@ -231,8 +227,7 @@ async fn null_for_optional_argument_is_absent() {
 
 #[tokio::test]
 async fn stream_of_mcp_server_ends_with_response() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, tag) = (given::slug(), unique(8));
     let folder = tempfile::tempdir().unwrap();
     let schema = json!({ "type": "object", "additionalProperties": true });

@@ -166,8 +166,7 @@ async fn keep_recipe(project: &Client, session: &str, toolkit: &str) -> Value {
 
 /// Creates a trigger instance subscribed at its provider, and returns its id.
 async fn keep_subscribed_instance(host: &Host, project: &Client) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     let mut trigger = given::webhook_trigger(&toolkit, "SENT");
     trigger["subscription"] = json!({ "secret": "secret", "pointer": "/secret" });
     manifest["triggers"] = json!([trigger]);
@@ -255,8 +254,7 @@ async fn assert_agents(project: &Client, toolkit: &str, session: &str, server: &
 
 /// Creates a trigger instance that has reported an event, and returns its id.
 async fn keep_polled_instance(host: &Host, project: &Client) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     let polled = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([polled]);
     host.publish(Guest::poll().component(), &manifest).await;
@@ -264,22 +262,8 @@ async fn keep_polled_instance(host: &Host, project: &Client) -> String {
     let config = json!({ "url": format!("https://api.example.com/echo/{}", unique(8)) });
     let body = json!({ "connected_account_id": account, "trigger_config": config });
     let instance = keep_instance(project, &polled, &body).await;
-    wait_until("the instance was polled", async || {
-        last_poll(project, &instance).await.is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{instance}/poll");
-    let found = project.post(&poll, &json!({})).await.expect(200);
-    assert_eq!(found["events"], 1);
+    assert_eq!(given::poll(project, &instance).await["events"], 1);
     instance
-}
-
-/// Returns the time of the last poll of an instance whose last poll did not fail.
-async fn last_poll(project: &Client, instance: &str) -> Value {
-    let path = format!("/trigger_instances/active?trigger_ids={instance}");
-    let read = project.get(&path).await.expect(200);
-    assert_eq!(read["items"][0]["last_error"], Value::Null, "{read:#?}");
-    read["items"][0]["last_poll_at"].clone()
 }
 
 async fn assert_answers(archive: &Path, application: &FakeApp) {

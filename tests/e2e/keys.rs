@@ -346,6 +346,9 @@ async fn commands_manage_keys_and_members() {
     let refused = host.setup().command(&["keys", "add", "nowhere", "x"]);
     let said = refused.failed();
     assert!(said.contains("project `nowhere` does not exist"), "{said}");
+    let similar = host.setup().command(&["keys", "list", "dmo"]).failed();
+    let question = "`dmo` does not exist; did you mean `demo`?";
+    assert!(similar.contains(question), "{similar}");
 }
 
 #[tokio::test]

@@ -158,10 +158,8 @@ async fn link_page_connects_an_account() {
 
 #[tokio::test]
 async fn link_page_reports_errors_without_secrets() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (host, project) = Host::shared_with_project().await;
+    let (slug, mut manifest) = given::manifest_with_key();
     let field = |name: &str, secret: bool, pattern: Value| json!({ "name": name, "title": name, "description": "Where <it> is", "secret": secret, "pattern": pattern });
     manifest["auth"][0]["fields"] = json!([
         field("api_key", true, "k-01[a-z0-9]+".into()),
@@ -288,10 +286,7 @@ async fn repeated_callback_has_the_first_result() {
     let cookie = [("cookie", &*browser.cookie)];
     let open = || project.exchange(Method::GET, &back, &cookie, Vec::new());
     let (first, second, ()) = tokio::join!(open(), open(), async {
-        wait_until("the code is exchanged", || async {
-            oauth.issuer.granted("authorization_code") == 1
-        })
-        .await;
+        oauth.issuer.wait_for_grants("authorization_code", 1).await;
         oauth.issuer.hold(false);
     });
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");

@@ -16,8 +16,7 @@ async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
 
 #[tokio::test]
 async fn toolkits_are_connected_by_links() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (connected, new) = (keyed(host).await, keyed(host).await);
     let account = project.connect_with_key(&connected, "amy").await;
     project.connect_with_key(&new, "bob").await;
@@ -59,8 +58,7 @@ async fn toolkits_are_connected_by_links() {
 
 #[tokio::test]
 async fn toolkits_outside_of_the_session_stay_unconnected() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (permitted, other) = (keyed(host).await, keyed(host).await);
     project.connect_with_key(&other, "amy").await;
     let config = json!({ "user_id": "amy", "toolkits": { "enable": [permitted] } });
@@ -75,8 +73,7 @@ async fn toolkits_outside_of_the_session_stay_unconnected() {
 
 #[tokio::test]
 async fn session_creates_no_link_beyond_its_limit() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     project.connect_with_key(&toolkit, "amy").await;
     let session = async |user: &str, most: usize| {

@@ -84,7 +84,7 @@ fn data_of(answer: &str) -> Value {
 #[tokio::test]
 async fn author_page_works_step_by_step() {
     let folder = tempfile::tempdir().unwrap();
-    let rewrite = format!("https://api.open-meteo.com={}", providers::weather().await);
+    let rewrite = format!("https://api.open-meteo.com={}", providers::weather());
     let mut shell = Shell::open(folder.path(), &variables(&rewrite));
     let expected = json!({ "time": "2026-03-01T07:00", "temperature": 4.2, "wind_speed": 11.0 });
     let github = documents::folder_with(&["github"]);
@@ -354,7 +354,7 @@ async fn failed_call(project: &Client) -> String {
 #[tokio::test]
 async fn author_manual_commands_work() {
     let folder = tempfile::tempdir().unwrap();
-    let (host, _registry, mut shell) = authors_desk(folder.path(), &providers::items().await).await;
+    let (host, _registry, mut shell) = authors_desk(folder.path(), &providers::items()).await;
     let page = steps(&page("toolkit-sdk/README.md"));
     assert!(left(&page).is_empty(), "{:?}", left(&page));
     let root = folder.path().display();

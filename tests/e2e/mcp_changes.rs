@@ -76,8 +76,7 @@ async fn publish(host: &Host, slug: &str, version: &str) {
 
 #[tokio::test]
 async fn publication_is_announced_to_clients_of_its_tools() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let [slug, other] = [given::slug(), given::slug()];
     publish(host, &slug, "20260101_00").await;
     let server = given::mcp_server_of(&project, &slug).await;

@@ -141,8 +141,7 @@ async fn inspector_lists_and_calls_tools() {
 #[tokio::test]
 async fn schema_keywords_of_2020_12_are_kept() {
     let host = Host::shared().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

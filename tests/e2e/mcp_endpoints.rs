@@ -1,15 +1,11 @@
 //! MCP endpoints, used by assistants with the official libraries and by requests made by hand.
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-};
-
+use axum::{Router, http::StatusCode, response::Html};
 use harness::{
     Client, Guest, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
-    guest, unique, wait_until,
+    guest, loopback, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -197,15 +193,9 @@ async fn cancelled_call_aborts_its_outgoing_request() {
                 "cancel": { "name": given.fetch, "arguments": { "url": url } },
             });
             let mut assistant = Assistant::start(library, &options);
-            wait_until("the provider is asked", async || {
-                !Host::application().seen(&tag).is_empty()
-            })
-            .await;
+            Host::application().wait_for_requests(&tag, 1).await;
             assistant.cancel().await;
-            wait_until("the provider's connection is closed", async || {
-                Host::application().abandoned(&tag) == 1
-            })
-            .await;
+            Host::application().wait_for_abandoned(&tag, 1).await;
             let report = assistant.report().await;
             assert_eq!(report["cancelled"], "cancelled", "{library:?} {mode}");
         }
@@ -218,17 +208,12 @@ async fn disconnecting_aborts_the_outgoing_request() {
     given.connect("amy", &harness::secret()).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
-    let asked = wait_until("the provider is asked", async || {
-        !Host::application().seen(&tag).is_empty()
-    });
+    let asked = Host::application().wait_for_requests(&tag, 1);
     tokio::select! {
         called = given.call("user_id=amy", &given.fetch, json!({ "url": url })) => panic!("it hangs: {called:#}"),
         () = asked => {}
     }
-    wait_until("the provider's connection is closed", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 1).await;
 }
 
 #[tokio::test]
@@ -414,8 +399,7 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
 /// Returns the address of an MCP server of it.
 async fn server_of_many(project: &Client, tools: usize, size: usize) -> String {
     let host = Host::shared().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let tool = manifest["tools"][0].clone();
     manifest["tools"] = (0..tools)
         .map(|number| {
@@ -560,8 +544,7 @@ async fn session(project: &Client, tool: &str) -> String {
 
 #[tokio::test]
 async fn session_exposes_exactly_its_tools() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let config = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
     let made = project.post("/tool_router/session", &config).await;
@@ -612,8 +595,7 @@ async fn unlisted_tool_is_not_called_missing() {
 
 #[tokio::test]
 async fn session_needs_the_key_of_its_project() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let url = session(&project, given::shared_echo().await).await;
     let other = host.new_project().await;
     for (key, status) in [("", 401), (other.key(), 404), (project.key(), 200)] {
@@ -761,24 +743,11 @@ async fn bridge_names_the_remedy_for_a_wrong_key() {
 
 #[tokio::test]
 async fn bridge_answers_what_a_proxy_refuses() {
-    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", proxy.local_addr().unwrap());
-    let refusing = std::thread::spawn(move || {
-        let (mut client, _) = proxy.accept().unwrap();
-        let mut request = Vec::new();
-        let mut piece = [0; 1 << 10];
-        while !request.ends_with(b"}") {
-            let length = client.read(&mut piece).unwrap();
-            assert!(length > 0, "the request is cut");
-            request.extend_from_slice(&piece[..length]);
-        }
-        let page = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 4\r\n\r\n<p/>";
-        client.write_all(page.as_bytes()).unwrap();
-    });
+    let refusing = Router::new().fallback(async || (StatusCode::BAD_GATEWAY, Html("<p/>")));
+    let url = loopback::serve(refusing);
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let id = "00000000-0000-4000-8000-000000000000";
     let answers = bridged(id, &["--url", &url], &[list]).await;
-    refusing.join().unwrap();
     assert_eq!(answers[0]["id"], 1);
     let message = answers[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("502"), "{message}");

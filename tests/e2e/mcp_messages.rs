@@ -300,10 +300,8 @@ async fn no_proxy_holds_event_streams_back() {
 
 #[tokio::test]
 async fn versions_without_output_schemas_get_none() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (host, project) = Host::shared_with_project().await;
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0]["output"] = json!({
         "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
     });
@@ -327,8 +325,7 @@ async fn versions_without_output_schemas_get_none() {
 
 #[tokio::test]
 async fn large_results_are_a_beginning_and_a_file() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     host.publish(Guest::filler().component(), &guest::manifest(&slug))
         .await;

@@ -47,8 +47,7 @@ struct Attempt {
 
 impl Given {
     async fn new() -> Self {
-        let host = Host::shared().await;
-        let project = host.new_project().await;
+        let (host, project) = Host::shared_with_project().await;
         require_key(&project).await;
         let echo = given::shared_echo().await;
         let url = given::mcp_server_of(&project, &given::toolkit_of(echo)).await;
@@ -305,7 +304,7 @@ async fn official_client_gets_access_in_a_browser() {
     let options = json!({ "url": url, "mode": "auto", "oauth": true, "calls": calls });
     let mut assistant = Assistant::start(Library::Python, &options);
     let mut browser = Browser::open(&assistant.line().await);
-    browser.picture("consent");
+    browser.order("picture", "consent");
     assert_eq!(browser.says("title"), "Allow Test Assistant to use tools?");
     assert_eq!(
         (browser.says("focused"), browser.says("label")),
@@ -314,20 +313,20 @@ async fn official_client_gets_access_in_a_browser() {
         browser.page
     );
     assert_eq!(browser.page["wide"], false);
-    browser.write("ak_wrong");
-    browser.send("Enter");
-    browser.picture("consent-wrong");
+    browser.order("type", "ak_wrong");
+    browser.order("send", "Enter");
+    browser.order("picture", "consent-wrong");
     assert_eq!(browser.says("alert"), "The key is not valid.");
     assert_eq!(browser.says("focused"), "key");
-    browser.write(given.project.key());
-    browser.press("Tab");
+    browser.order("type", given.project.key());
+    browser.order("press", "Tab");
     assert_eq!(
         (browser.says("focused"), browser.says("outline")),
         ("decision", "solid"),
         "{}",
         browser.page
     );
-    browser.send("Enter");
+    browser.order("send", "Enter");
     assert_eq!(browser.says("title"), "Done", "{}", browser.page);
     let report = assistant.report().await;
     assert_eq!(report["calls"][0]["structured"], said, "{report:#}");

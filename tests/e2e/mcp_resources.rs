@@ -14,8 +14,7 @@ struct Given {
 
 impl Given {
     async fn new() -> Self {
-        let host = Host::shared().await;
-        let project = host.new_project().await;
+        let (host, project) = Host::shared_with_project().await;
         let session = create(&project, json!({ "user_id": "amy" })).await;
         let url = format!("{}/tool_router/{session}/mcp", host.url);
         Self {

@@ -25,8 +25,7 @@ async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Va
 
 /// Publishes a tool that fetches an address with an account of `amy` and may take minutes.
 async fn publish_fetch(host: &Host, project: &Client) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, mut manifest) = given::manifest_with_key();
     manifest["limits"] = json!({ "wall_ms": 300_000 });
     host.publish(Guest::fetch().component(), &manifest).await;
     project.connect_with_key(&slug, "amy").await;
@@ -59,8 +58,7 @@ async fn hanging_call_withholds_no_other_result() {
 
 #[tokio::test]
 async fn disconnecting_cancels_all_parallel_calls() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let fetch = publish_fetch(host, &project).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = harness::unique(8);
@@ -71,10 +69,7 @@ async fn disconnecting_cancels_all_parallel_calls() {
         results = execute(&project, &session, &calls) => panic!("the calls hang: {results:#}"),
         () = wait_until("as many calls as may run do", async || hanging() == 16) => {}
     }
-    wait_until("the provider's connections are closed", async || {
-        Host::application().abandoned(&tag) == 16
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 16).await;
     let echo = given::shared_echo().await;
     let results = execute(&project, &session, &[(echo, json!({ "after": 1 }))]).await;
     assert_eq!(results[0]["response"]["data"], json!({ "after": 1 }));
@@ -125,8 +120,7 @@ enum End {
 /// The first calls of a batch run when the session is closed, or limited over MCP, or the key revoked.
 #[tokio::test]
 async fn closed_session_begins_no_further_call() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let fetch = publish_fetch(host, &project).await;
     let url = |path: String| json!({ "url": format!("https://api.example.com{path}") });
     for end in [End::SessionDeleted, End::SessionLimited, End::KeyRevoked] {
@@ -177,8 +171,7 @@ async fn closed_session_begins_no_further_call() {
 
 #[tokio::test]
 async fn threshold_of_a_session_counts_characters() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let echo = given::echo(host).await;
     // As JSON it has 111 characters and 211 bytes.
     let calls = [(&*echo, json!({ "word": "é".repeat(100) }))];
@@ -263,8 +256,7 @@ async fn many_meta_calls_leave_room_for_neighbors() {
 
 #[tokio::test]
 async fn results_become_a_file_of_the_workbench() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let echo = given::echo(host).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let call = json!({ "tool_slug": echo, "arguments": { "number": 7 } });

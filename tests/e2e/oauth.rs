@@ -1,6 +1,6 @@
 //! Connecting accounts with OAuth 2: the path of a browser, and attacks on it.
 
-use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
+use harness::{Answer, Client, Host, Issuer, guest, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -121,11 +121,13 @@ async fn state_is_valid_once() {
 #[tokio::test]
 async fn issuer_mismatch_fails_before_code_exchange() {
     let (project, oauth) = Oauth::in_new_project().await;
-    oauth.issuer.fault(Fault::OtherIssuer, 1);
-    let (id, landed) = oauth.attempt(&project).await;
+    let made = oauth.begin(&project, "https://app.example/done").await;
+    let back = oauth.visit(&made).await + "&iss=https%3A%2F%2Fother.example.com";
+    let landed = open(&project, &back).await;
     let location = landed.header("location");
     assert!(location.ends_with("&error=issuer_mismatch"), "{landed:?}");
-    assert_eq!(project.account(&id).await["status"], "FAILED");
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(project.account(id).await["status"], "FAILED");
     assert_eq!(exchanges(&oauth), 0);
 }
 
@@ -242,8 +244,7 @@ async fn superseded_connection_attempt_is_rejected() {
 
 #[tokio::test]
 async fn user_verification_precedes_activation() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify?x=1" });
     given::configure(&project, verifier).await;
     let oauth = Oauth::new(host, &project).await;
@@ -467,8 +468,7 @@ async fn project_deletion_can_revoke_tokens() {
 
 #[tokio::test]
 async fn account_key_and_alias_can_be_updated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let made = given::made_account(&project, &config, "amy", harness::marked!("k-old-")).await;
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
@@ -500,8 +500,7 @@ async fn account_key_and_alias_can_be_updated() {
 
 #[tokio::test]
 async fn unverified_credential_is_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let tag = harness::unique(8);
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());

@@ -35,6 +35,19 @@ fn line_of(host: &Host, message: &str, request_id: &str) -> Value {
 }
 
 #[tokio::test]
+async fn oauth_app_without_toolkit_is_reported_at_start() {
+    let host = Setup::new()
+        .with("oauth_apps.nonesuch.client_id", "public")
+        .start()
+        .await;
+    wait_until("the OAuth app is reported", || async {
+        let warning = "`oauth_apps.nonesuch` has no effect";
+        host.output().contains(warning)
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn each_request_and_execution_has_a_line() {
     let host = logging().await;
     let tool = given::echo(&host).await;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{
-    Answer, Client, Guest, Host, Inbox, guest, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
+    Answer, Client, Guest, Host, Inbox, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -21,8 +21,7 @@ pub(crate) struct Given {
 
 /// Publishes a toolkit with a polling trigger, and returns its slug.
 pub(crate) async fn toolkit(host: &Host, guest: Guest<'_>) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     manifest["triggers"] = json!([given::trigger(&toolkit, TRIGGER_NAME)]);
     host.publish(guest.component(), &manifest).await;
     toolkit
@@ -387,14 +386,8 @@ impl Numbers {
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
 
-    /// Polls the instance after its first poll, which the server makes by itself.
     async fn poll(&self) -> Answer {
-        wait_until("the first poll was made", async || {
-            self.read().await["last_poll_at"].is_string()
-        })
-        .await;
-        let path = format!("/trigger_instances/manage/{}/poll", self.instance);
-        self.project.post(&path, &json!({})).await.expect(200)
+        given::poll(&self.project, &self.instance).await
     }
 
     /// Returns the ids of the received messages, by number.

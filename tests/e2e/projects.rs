@@ -93,8 +93,7 @@ async fn project_list_is_newest_first() {
 
 #[tokio::test]
 async fn detail_shows_the_keys_of_the_project() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let detail = host.as_org().get(&path_of(&project).await).await;
     let detail = detail.expect(200);
     assert_eq!(detail["api_keys"][0]["key"], project.key());
@@ -112,8 +111,7 @@ async fn keys_in_detail_can_be_masked_by_setting() {
 
 #[tokio::test]
 async fn a_new_key_ends_every_older_one() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let path = format!("{}/regenerate_api_key", path_of(&project).await);
     let made = host.as_org().post(&path, &json!({})).await.expect(200);
     let key = made["key"]

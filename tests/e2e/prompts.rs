@@ -21,8 +21,7 @@ async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, St
         .with("llm.key", MODEL_KEY)
         .with("llm.headers", "x-team,authorization-of-gateway");
     let host = setup.start().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0]["input"] = json!({
         "type": "object", "properties": { "count": { "type": "integer", "minimum": 1 } }, "required": ["count"],
     });

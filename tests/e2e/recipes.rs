@@ -43,8 +43,7 @@ impl Given {
     async fn with(host: &Host, project: Client) -> Self {
         let mut tools = Vec::new();
         for hints in [json!({ "read_only": true }), json!({})] {
-            let toolkit = given::slug();
-            let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+            let (toolkit, mut manifest) = given::manifest_with_key();
             manifest["tools"][0]["hints"] = hints;
             manifest["tools"][0]["input"] = json!({
                 "type": "object", "properties": { "url": { "type": "string" } }, "required": ["url"],
@@ -149,6 +148,12 @@ async fn stored_recipe_is_read_and_raised() {
     assert_eq!(found["version"], 2);
     let listed = given.get(json!({})).await.expect(200);
     assert_eq!(listed["data"]["recipes"][0]["slug"], slug);
+    let misspelled = given.get(json!({ "slug": "RECIPE_WEEKLY_REPRT" })).await;
+    let text = misspelled.expect(404).text;
+    assert!(
+        text.contains("did you mean `RECIPE_WEEKLY_REPORT`?"),
+        "{text}"
+    );
     let deleted = given.upsert(json!({ "slug": slug, "delete": true })).await;
     assert_eq!(deleted.expect(200)["data"]["deleted"], true);
     let refused = given.get(json!({ "slug": slug })).await;
@@ -691,8 +696,7 @@ async fn assistants_see_recipes_as_prompts() {
 async fn trigger_runs_recipe_for_its_event() {
     let host = Host::shared().await;
     let given = Given::new(host).await;
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     let trigger = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([trigger]);
     host.publish(Guest::poll().component(), &manifest).await;
@@ -734,13 +738,7 @@ async fn trigger_runs_recipe_for_its_event() {
         .await
         .expect(201);
     let id = made["trigger_id"].as_str().unwrap();
-    wait_until("the first poll was made", async || {
-        let path = format!("/trigger_instances/active?trigger_ids={id}");
-        given.project.get(&path).await.expect(200)["items"][0]["last_poll_at"].is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{id}/poll");
-    given.project.post(&poll, &json!({})).await.expect(200);
+    given::poll(&given.project, id).await;
     let actions = format!("/trigger_instances/manage/{id}/actions");
     let action = async || given.project.get(&actions).await.expect(200)["items"][0].clone();
     wait_until("the action has ended", async || {

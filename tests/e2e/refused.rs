@@ -220,16 +220,14 @@ async fn a_broken_manifest_has_every_problem_listed() {
         ),
     ];
     for (spoil, word) in breaks {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         manifest["egress"] = json!([{ "host": "api.example.com" }]);
         spoil(&mut manifest);
         let bytes = guest::with_manifest(Guest::echo().component(), &manifest);
         let answer = refused(host, word, bytes, &slug).await.expect(400);
         given::assert_contains(&answer["error"]["errors"], word);
     }
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     for (spoil, _) in [breaks[0], breaks[1], breaks[6], breaks[9]] {
         spoil(&mut manifest);
     }

@@ -41,10 +41,7 @@ async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
     oauth.issuer.set(|settings| settings.lifetime = 1);
     for project in projects {
         let path = format!("/toolkits/{}", oauth.slug);
-        wait_until("the toolkit is seen", || async {
-            project.get(&path).await.status == 200
-        })
-        .await;
+        project.wait_for(&path).await;
     }
     oauth
 }

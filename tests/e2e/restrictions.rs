@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use harness::{Guest, Host, client::Body, guest, unique, wait_until};
+use harness::{Guest, Host, client::Body, guest, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -52,6 +52,7 @@ async fn misspelled_restrictions_are_refused() {
         ["POST", execute, { "argumnets": { "any": 1 } }, "argumnets", "arguments"],
         ["POST", execute, { "userId": "amy" }, "userId", "user_id"],
         ["POST", "/tools/execute/proxy", { "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
+        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "calback_url": "https://a.example" }, "calback_url", "callback_url"],
         ["PATCH", "/org/project/config", { "require_mcp_api_kye": true }, "require_mcp_api_kye", "require_mcp_api_key"],
         ["PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", { "enabled_event": [] }, "enabled_event", "enabled_events"],
     ]);
@@ -472,18 +473,14 @@ async fn no_account_is_connected_without_an_auth_config() {
 
 #[tokio::test]
 async fn deleted_auth_config_ends_attempt_at_the_provider() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let oauth = Oauth::new(host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let url = made["redirect_url"].as_str().unwrap();
     let back = oauth.issuer.visit(url).await;
     oauth.issuer.hold(true);
     let (landed, ()) = tokio::join!(open(&project, &back), async {
-        wait_until("the code is spent", || async {
-            oauth.issuer.granted("authorization_code") == 1
-        })
-        .await;
+        oauth.issuer.wait_for_grants("authorization_code", 1).await;
         let path = format!("/auth_configs/{}", oauth.config);
         project.delete(&path).await.expect(200);
         oauth.issuer.hold(false);
@@ -516,8 +513,7 @@ async fn accounts_are_listed_by_the_time_they_show() {
 
 #[tokio::test]
 async fn refusal_of_provider_names_missing_scopes() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, tag) = (given::slug(), unique(8));
     let issuer = Host::application().issuer(&tag);
     let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());

@@ -151,8 +151,7 @@ async fn the_on_demand_allocator_holds_the_same_line() {
 
 #[tokio::test]
 async fn log_flood_is_truncated_with_a_marker() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let flood = hostile::all()
         .into_iter()
         .find(|guest| guest.name == "flood_log_bytes")

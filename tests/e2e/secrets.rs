@@ -82,10 +82,10 @@ async fn live(project: &Client, oauth: &Oauth, heard: &Heard, secrets: &mut Vec<
     oauth.issuer.clear_faults();
     // Failed connection attempts.
     for fault in [
-        Fault::Html,
+        Fault::Status(200),
         Fault::Lost,
         Fault::Refused("invalid_grant"),
-        Fault::Malformed,
+        Fault::Says("{\"access_token\":\"a"),
         Fault::Echoes,
     ] {
         let made = oauth.begin(project, "https://app.example/done").await;

@@ -8,8 +8,7 @@ use crate::given;
 
 #[tokio::test]
 async fn a_key_learns_its_project_under_both_prefixes() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let older = project.get("/auth/session/info").await.expect(200);
     let newer = project.clone().with_newer_prefix();
     let newer = newer.get("/auth/session/info").await.expect(200);
@@ -27,8 +26,7 @@ async fn a_key_learns_its_project_under_both_prefixes() {
 
 #[tokio::test]
 async fn missing_wrong_or_duplicate_key_is_unauthorized() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let path = "/auth/session/info";
     let wrong = host.with_key("ak_0123456789abcdefghijklmnopqrstuv");
     let both = [("x-org-api-key", &*host.org_key)];
@@ -53,8 +51,7 @@ async fn missing_wrong_or_duplicate_key_is_unauthorized() {
 
 #[tokio::test]
 async fn a_deleted_projects_key_stops_working_at_once() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let id = project.project_id().await;
     let echo = given::shared_echo().await;
     project.execute(echo, json!({})).await.expect(200);

@@ -385,8 +385,7 @@ async fn contradicting_proxy_switches_are_refused() {
 
 #[tokio::test]
 async fn null_permissions_are_removed() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = crate::tool_router_execution::mail(host).await;
     let permissions = json!({ "permissions": { "default": "ask_every_call" } });
     let session = json!({ "user_id": "amy", "experimental": permissions });

@@ -162,8 +162,7 @@ async fn rsa_sha1_is_refused_at_publication() {
 
 #[tokio::test]
 async fn assertion_key_must_match_the_algorithm() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = given::slug();
     let mut scheme = Host::application().issuer(&unique(8)).scheme();
     scheme["oauth2"]["client_auth"] = "private_key_jwt".into();
@@ -191,8 +190,7 @@ async fn assertion_key_must_match_the_algorithm() {
 
 #[tokio::test]
 async fn link_page_connects_a_signing_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     let (id, url) = link::link(&project, &signed.config, json!({})).await;
     let mut browser = Browser::new(&project);
@@ -209,8 +207,7 @@ async fn link_page_connects_a_signing_account() {
 
 #[tokio::test]
 async fn a_redirect_within_the_origin_is_signed_anew() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     signed.connect(&project).await;
     let tag = &signed.tag;
@@ -231,8 +228,7 @@ async fn a_redirect_within_the_origin_is_signed_anew() {
 
 #[tokio::test]
 async fn denied_or_foreign_oauth1_callback_connects_nothing() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     let (made, other) = (signed.begin(&project).await, signed.begin(&project).await);
     let assert_fails = async |made: &Answer, back: &str, error: &str| {
@@ -261,8 +257,7 @@ async fn denied_or_foreign_oauth1_callback_connects_nothing() {
 
 #[tokio::test]
 async fn unknown_consumer_key_fails_without_leaking_secret() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let signed = Signed::new(host, &project, "PLAINTEXT").await;
     let credentials = json!({ "consumer_key": "other", "consumer_secret": CONSUMER_SECRET });
     let config = project
@@ -278,8 +273,7 @@ async fn unknown_consumer_key_fails_without_leaking_secret() {
 
 #[tokio::test]
 async fn imported_oauth1_tokens_sign_and_survive_reconnect() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let signed = Signed::new(host, &project, "HMAC-SHA1").await;
     let id = signed.connect(&project).await;
     let refresh = format!("/connected_accounts/{id}/refresh");
@@ -309,8 +303,7 @@ async fn imported_oauth1_tokens_sign_and_survive_reconnect() {
 
 #[tokio::test]
 async fn aws_keys_sign_requests_and_stay_secret() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let secret = format!("wJalr+/{}", harness::secret());
     let fields = json!([
         { "name": "access_key_id", "title": "Key id" },
@@ -354,8 +347,7 @@ async fn aws_keys_sign_requests_and_stay_secret() {
 
 #[tokio::test]
 async fn custom_signature_is_sent_and_redacted() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let secret = harness::secret();
     let fields =
         json!([{ "name": "key", "title": "Key", "secret": true }, { "name": "id", "title": "Id" }]);
@@ -429,8 +421,7 @@ async fn cross_port_redirect_carries_no_signature() {
 
 #[tokio::test]
 async fn identity_provider_assertion_becomes_a_token() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, tag) = (given::slug(), unique(8));
     let issuer: Issuer = Host::application().issuer(&tag);
     let mut scheme = issuer.scheme();

@@ -92,8 +92,7 @@ async fn asking(
     let setup = Setup::new().with_application(&["api.example.com"], application);
     let setup = setup.with("limits.drain_s", drain.to_string());
     let host = setup.start().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let client = host.as_project();
@@ -168,10 +167,7 @@ async fn stopping_server_stores_a_registered_client() {
     oauth.issuer.hold(true);
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     project.post("/connected_accounts", &body).await.expect(503);
-    wait_until("the provider has registered a client", || async {
-        oauth.issuer.granted("registration") == 1
-    })
-    .await;
+    oauth.issuer.wait_for_grants("registration", 1).await;
     let host = stop_during_request(host, &oauth).await.start().await;
     let project = host.as_project();
     oauth.begin(&project, "https://app.example/done").await;
@@ -188,10 +184,7 @@ async fn stopping_server_stores_a_refreshed_token() {
     let id = oauth.connect(&project).await;
     oauth.issuer.hold(true);
     oauth.execute(&project).await.expect(503);
-    wait_until("the provider has replaced the refresh token", || async {
-        oauth.issuer.granted("refresh_token") == 1
-    })
-    .await;
+    oauth.issuer.wait_for_grants("refresh_token", 1).await;
     let setup = stop_during_request(host, &oauth).await;
     oauth.issuer.set(|settings| settings.lifetime = 3_600);
     let host = setup.start().await;
@@ -204,6 +197,6 @@ async fn stopping_server_stores_a_refreshed_token() {
 
 /// Asks the server to stop once its tool has sent its request.
 async fn terminated_amid(host: Host, application: &FakeApp, tag: &str) -> (Setup, ExitStatus) {
-    wait_until("the tool runs", async || !application.seen(tag).is_empty()).await;
+    application.wait_for_requests(tag, 1).await;
     host.terminate().await
 }

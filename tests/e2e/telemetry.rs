@@ -7,8 +7,14 @@ use std::{
 };
 
 use harness::{
-    Answer, Client, Collector, Host, Metrics, client::Body, collector::Span, guest, host::Setup,
-    hunt, inbox::Reply, secret, unique, wait_until,
+    Answer, Client, Host, Inbox, Metrics,
+    client::Body,
+    collector::{self, Span},
+    guest,
+    host::Setup,
+    hunt,
+    inbox::Reply,
+    secret, unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,10 +22,10 @@ use serde_json::{Value, json};
 use crate::given;
 
 /// Returns settings of a server with metrics and this collector.
-fn traced(collector: &Collector) -> Setup {
+fn traced(collector: &Inbox) -> Setup {
     given::with_application()
         .with("metrics.listen", "127.0.0.1:0")
-        .with("telemetry.otlp_endpoint", collector.endpoint())
+        .with("telemetry.otlp_endpoint", &collector.origin)
 }
 
 /// The caller's trace and span, at random.
@@ -61,9 +67,9 @@ async fn called(setup: Setup) -> (Host, Caller) {
 }
 
 /// Starts a collector that answers the first export in this way, and takes the others.
-fn answering_first(reply: Reply) -> Collector {
+fn answering_first(reply: Reply) -> Inbox {
     let is_first = AtomicBool::new(true);
-    Collector::with(move |_| match is_first.swap(false, Ordering::Relaxed) {
+    Inbox::with(move |_| match is_first.swap(false, Ordering::Relaxed) {
         true => reply.clone(),
         false => Reply::Status(200),
     })
@@ -81,7 +87,7 @@ fn kinds(spans: &[Span]) -> Vec<&str> {
 
 #[tokio::test]
 async fn call_exports_spans_of_callers_trace() {
-    let collector = Collector::start();
+    let collector = Inbox::start();
     let key = secret();
     let host = traced(&collector)
         .with("telemetry.otlp_headers", format!("x-key={key}"))
@@ -95,7 +101,7 @@ async fn call_exports_spans_of_callers_trace() {
     let url = format!("https://api.example.com/echo/{word}?q={word}");
     let call = json!({ "url": url });
     let answer = caller.execute(&project, &tool, call, "01").await;
-    let spans = collector.spans(&caller.trace, 3).await;
+    let spans = collector::spans(&collector, &caller.trace, 3).await;
     let expected = ["SPAN_KIND_SERVER", "SPAN_KIND_INTERNAL", "SPAN_KIND_CLIENT"];
     assert_eq!(kinds(&spans), expected, "{spans:#?}");
     let [request, execution, sent] = &spans[..] else {
@@ -163,7 +169,7 @@ async fn call_exports_spans_of_callers_trace() {
 
 #[tokio::test]
 async fn providers_get_traceparent_by_setting() {
-    let collector = Collector::start();
+    let collector = Inbox::start();
     let setup = traced(&collector).with("telemetry.propagate", "true");
     let host = setup.start().await;
     let (slug, _) = given::fetcher(&host).await;
@@ -198,7 +204,7 @@ async fn providers_get_traceparent_by_setting() {
             }
             continue;
         }
-        let mut spans = collector.spans(&caller.trace, 6).await;
+        let mut spans = collector::spans(&collector, &caller.trace, 6).await;
         spans.retain(|span| span.kind == "SPAN_KIND_CLIENT");
         let traced = spans
             .iter()
@@ -211,7 +217,7 @@ async fn providers_get_traceparent_by_setting() {
 
 #[tokio::test]
 async fn refused_spans_are_lost_and_counted() {
-    let collector = Collector::with(|_| Reply::Status(400));
+    let collector = Inbox::with(|_| Reply::Status(400));
     let (host, _) = called(traced(&collector)).await;
     wait_until("lost spans are counted", || async {
         span_count(&host, "dropped").await >= Some(2.0)
@@ -238,7 +244,7 @@ async fn spans_that_a_collector_rejects_are_logged() {
 
 #[tokio::test]
 async fn silent_collector_delays_no_call() {
-    let collector = Collector::with(|_| Reply::Hanging);
+    let collector = Inbox::with(|_| Reply::Hanging);
     let host = traced(&collector).start().await;
     let tool = given::echo(&host).await;
     let project = host.as_project();
@@ -255,7 +261,7 @@ async fn silent_collector_delays_no_call() {
 async fn export_is_repeated_after_transient_failure() {
     let collector = answering_first(Reply::Status(503));
     let (_host, caller) = called(traced(&collector)).await;
-    let spans = collector.spans(&caller.trace, 2).await;
+    let spans = collector::spans(&collector, &caller.trace, 2).await;
     assert_eq!(kinds(&spans), ["SPAN_KIND_SERVER", "SPAN_KIND_INTERNAL"]);
     let received = collector.received();
     assert_eq!(received[0].body, received[1].body);
@@ -263,17 +269,17 @@ async fn export_is_repeated_after_transient_failure() {
 
 #[tokio::test]
 async fn last_spans_are_exported_at_stop() {
-    let collector = Collector::start();
+    let collector = Inbox::start();
     let (host, caller) = called(traced(&collector)).await;
     host.terminate().await;
-    collector.spans(&caller.trace, 2).await;
+    collector::spans(&collector, &caller.trace, 2).await;
 }
 
 #[tokio::test]
 async fn exported_metrics_are_those_of_prometheus() {
-    let collector = Collector::start();
+    let collector = Inbox::start();
     let (host, _) = called(traced(&collector)).await;
-    let exported = collector.metrics().await;
+    let exported = collector::metrics(&collector).await;
     let scraped = Metrics::scrape(&host).await;
     let of_scrape = scraped.families.iter();
     let of_scrape = of_scrape.map(|own| (&*own.name, &*own.kind, &*own.help));
@@ -298,7 +304,7 @@ async fn exported_metrics_are_those_of_prometheus() {
 
 #[tokio::test]
 async fn only_a_share_of_own_traces_is_recorded() {
-    let collector = Collector::start();
+    let collector = Inbox::start();
     let setup = traced(&collector).with("telemetry.sample_ratio", "0");
     let host = setup.start().await;
     let tool = given::echo(&host).await;
@@ -308,8 +314,8 @@ async fn only_a_share_of_own_traces_is_recorded() {
     let own = own["metadata"]["trace_id"].as_str().unwrap();
     let caller = Caller::new();
     caller.execute(&project, &tool, json!({}), "01").await;
-    collector.spans(&caller.trace, 2).await;
-    assert!(collector.spans(own, 0).await.is_empty());
+    collector::spans(&collector, &caller.trace, 2).await;
+    assert!(collector::spans(&collector, own, 0).await.is_empty());
     let invalid = [("traceparent", "00-0-0-01")];
     let body = Body::Json(json!({ "arguments": {}, "user_id": "default" }));
     let path = format!("/tools/execute/{tool}");

@@ -13,8 +13,7 @@ use crate::{
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
 /// which return their arguments without an account.
 pub(crate) async fn mail(host: &Host) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (toolkit, mut manifest) = given::manifest();
     let tool = |name: &str, hints: Value| {
         json!({
             "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": "Returns its arguments.",
@@ -43,8 +42,7 @@ async fn account_of(project: &Client, executed: &Answer) -> Value {
 
 #[tokio::test]
 async fn session_uses_accounts_of_its_user() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let tool = guest::tool(&toolkit);
     let call =
@@ -97,8 +95,7 @@ async fn session_uses_accounts_of_its_user() {
 
 #[tokio::test]
 async fn auth_configs_kept_from_sessions_are_not_used() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let account = project.account(&account).await;
@@ -120,8 +117,7 @@ async fn auth_configs_kept_from_sessions_are_not_used() {
 
 #[tokio::test]
 async fn naming_an_account_respects_its_auth_config() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let path = format!("/connected_accounts/{account}");
@@ -151,8 +147,7 @@ async fn naming_an_account_respects_its_auth_config() {
 
 #[tokio::test]
 async fn logs_are_found_by_session() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let tool = format!("{}_LIST", mail(host).await.to_uppercase());
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let other = create(&project, json!({ "user_id": "amy" })).await;
@@ -219,8 +214,7 @@ async fn switched_off_meta_tools_are_refused() {
 
 #[tokio::test]
 async fn multi_execute_keeps_order_and_partial_failures() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = mail(host).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let meta = format!("{SESSION_PATH}/{session}/execute_meta");
@@ -265,8 +259,7 @@ async fn multi_execute_keeps_order_and_partial_failures() {
 
 #[tokio::test]
 async fn proxy_requests_stay_in_the_scope() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
     let config = given::auth_config(&project).await;
     let amys = given::account(&config, "amy", &harness::secret());
@@ -298,8 +291,7 @@ async fn proxy_requests_stay_in_the_scope() {
 
 #[tokio::test]
 async fn session_with_proxy_offers_it_as_tool() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
     let config = given::auth_config(&project).await;
     let amys = given::account(&config, "amy", &harness::secret());
@@ -359,8 +351,7 @@ async fn feedback_is_answered_and_not_listed() {
 
 #[tokio::test]
 async fn keys_without_permission_use_no_session() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let keys = project.project_id().await;
     let keys = format!("/org/owner/project/{keys}/api_keys");
     let tool = format!("{}_LIST", mail(host).await.to_uppercase());

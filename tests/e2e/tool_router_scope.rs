@@ -126,8 +126,7 @@ impl Scene {
 /// The filters of a session in their order, and the tools of three that each permits.
 #[tokio::test]
 async fn scope_filters_apply_in_order_everywhere() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = mail(host).await;
     let other = mail(host).await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
@@ -184,8 +183,7 @@ fn command(victim: &str) -> String {
 
 #[tokio::test]
 async fn texts_of_a_toolkit_change_no_other_tool() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let victim = mail(host).await;
     let slug = |name: &str| format!("{}_{name}", victim.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));

@@ -36,8 +36,7 @@ pub(crate) async fn execute_meta(
 
 /// Publishes a toolkit whose accounts have a key and whose tool returns its arguments.
 pub(crate) async fn keyed(host: &Host) -> String {
-    let toolkit = given::slug();
-    let manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, manifest) = given::manifest_with_key();
     host.publish(Guest::echo().component(), &manifest).await;
     toolkit
 }
@@ -50,8 +49,7 @@ fn error(answer: &Answer) -> (u64, &str) {
 
 #[tokio::test]
 async fn session_echoes_its_configuration() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let body = json!({
@@ -102,8 +100,7 @@ async fn session_echoes_its_configuration() {
 
 #[tokio::test]
 async fn all_problems_of_a_configuration_are_named() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let kit = keyed(host).await;
     let values = json!({
         "user_id": " ", "toolkits": { "enable": [], "disable": [] }, "auth_configs": { &kit: "x" },
@@ -181,8 +178,7 @@ async fn message_lists_unknown_slugs_with_similar_ones() {
 
 #[tokio::test]
 async fn unusable_configurations_are_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let other = keyed(host).await;
     let bobs = project.connect_with_key(&toolkit, "bob").await;
@@ -241,8 +237,7 @@ async fn unusable_configurations_are_refused() {
 
 #[tokio::test]
 async fn patch_replaces_parts_and_raises_the_version() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let session = json!({ "user_id": "amy", "tags": ["readOnlyHint"] });
     let path = format!("{SESSION_PATH}/{}", create(&project, session).await);
@@ -282,8 +277,7 @@ async fn patch_replaces_parts_and_raises_the_version() {
 
 #[tokio::test]
 async fn paused_account_prevents_no_other_change() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
@@ -302,8 +296,7 @@ async fn paused_account_prevents_no_other_change() {
 
 #[tokio::test]
 async fn dropped_tool_prevents_no_other_change() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = given::slug();
     let dropped = format!("{}_OLD", toolkit.to_uppercase());
     let mut manifest = guest::manifest(&toolkit);
@@ -471,8 +464,7 @@ async fn attach_repeats_tools_of_the_client() {
 
 #[tokio::test]
 async fn tools_list_meta_and_preloaded_tools() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let tool = guest::tool(&toolkit);
     let other = given::shared_echo().await;
@@ -507,8 +499,7 @@ async fn tools_list_meta_and_preloaded_tools() {
 
 #[tokio::test]
 async fn toolkits_show_the_accounts_in_use() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let other = keyed(host).await;
     let session = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit, other] } });
@@ -544,8 +535,7 @@ async fn toolkits_show_the_accounts_in_use() {
 
 #[tokio::test]
 async fn link_connects_an_account_of_the_user() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let excluded = keyed(host).await;
     let free = given::slug();
@@ -576,8 +566,7 @@ async fn link_connects_an_account_of_the_user() {
 
 #[tokio::test]
 async fn older_clients_create_labs_sessions() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let body = json!({
         "user_id": "amy",

@@ -11,8 +11,7 @@ use crate::{
 
 /// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
 async fn parcels(host: &Host, thing: &str) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (toolkit, mut manifest) = given::manifest();
     let tool = |name: &str, description: String, destructive: bool| {
         json!({
             "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": description,
@@ -281,8 +280,7 @@ async fn search_operation_refers_to_left_out_schemas() {
 
 #[tokio::test]
 async fn text_that_is_no_slug_is_not_repeated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let tool = guest::tool(&keyed(host).await);
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let slugs = json!({ "tool_slugs": ["Pass word!"] });

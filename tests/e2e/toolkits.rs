@@ -9,8 +9,7 @@ use crate::given;
 /// Publishes two versions that return different results. Returns the slug and the older version's
 /// bytes.
 async fn two_versions(host: &Host) -> (String, Vec<u8>) {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let older = guest::with_manifest(Guest::echo().component(), &manifest);
     host.publish(Guest::echo().component(), &manifest).await;
     manifest["version"] = json!("20260202_00");
@@ -36,8 +35,7 @@ async fn assert_runs(client: &Client, slug: &str, version: &str, is_older: bool)
 
 #[tokio::test]
 async fn two_versions_of_one_toolkit_answer_differently() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, _) = two_versions(host).await;
     for (version, is_older) in [
         ("20260101_00", true),
@@ -55,8 +53,7 @@ async fn two_versions_of_one_toolkit_answer_differently() {
 
 #[tokio::test]
 async fn without_a_version_the_prefix_decides() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, _) = two_versions(host).await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let body = json!({ "arguments": { "said": "hello" } });
@@ -98,8 +95,7 @@ async fn republishing_different_bytes_is_refused() {
 
 #[tokio::test]
 async fn deprecated_version_runs_only_when_named() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, _) = two_versions(host).await;
     let deprecate = async |slug: &str, version: &str| {
         let path = format!("/toolkits/{slug}/versions/{version}");
@@ -120,8 +116,7 @@ async fn deprecated_version_runs_only_when_named() {
 
 #[tokio::test]
 async fn versions_are_listed_with_their_changes() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, _) = two_versions(host).await;
     let path = format!("/toolkits/{slug}/versions");
     let org = host.as_org();
@@ -218,8 +213,7 @@ async fn replaced_compiled_file_is_recompiled() {
 
 #[tokio::test]
 async fn list_and_detail_tell_what_the_manifest_says() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let detail = format!("/toolkits/{}", slug.to_uppercase());
     let detail = project.get(&detail).await.expect(200);
@@ -249,8 +243,7 @@ async fn list_and_detail_tell_what_the_manifest_says() {
 
 #[tokio::test]
 async fn logos_are_images_that_run_nothing() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let drawn = "<svg xmlns=\"http://www.w3.org/2000/svg\"><path d=\"M0 0\"/></svg>";
     let pixel = b"\x89PNG\r\n\x1a\n-pixel";
     let packed = format!("data:image/png;base64,{}", BASE64.encode(pixel));
@@ -258,8 +251,7 @@ async fn logos_are_images_that_run_nothing() {
         (drawn, "image/svg+xml", drawn.as_bytes()),
         (&*packed, "image/png", &pixel[..]),
     ] {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         manifest["logo"] = logo.into();
         host.publish(Guest::echo().component(), &manifest).await;
         let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);

@@ -9,8 +9,7 @@ use crate::given;
 async fn strict() -> &'static str {
     static STRICT_SLUG: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
     STRICT_SLUG.get_or_init(|| async {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
+        let (slug, mut manifest) = given::manifest();
         let tool = &mut manifest["tools"][0];
         tool["input"] = json!({
             "type": "object",
@@ -151,8 +150,7 @@ async fn arguments_and_text_are_mutually_exclusive() {
 
 #[tokio::test]
 async fn the_old_name_of_the_user_is_understood() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
@@ -282,8 +280,7 @@ async fn a_record_says_schema_hints_and_versions() {
 #[tokio::test]
 async fn both_prefixes_show_schemas_that_clients_convert() {
     let host = Host::shared().await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let properties = json!({
         "note": { "type": ["string", "null"] },
         "level": { "type": "string", "oneOf": [{ "const": "low" }, { "const": "high" }] },

@@ -60,12 +60,7 @@ impl Given {
     async fn fire(&self, action: Value) -> String {
         let made = self.upsert(&self.project, action).await.expect(201);
         let id = made["trigger_id"].as_str().unwrap().to_owned();
-        wait_until("the first poll was made", async || {
-            self.read(&id).await["last_poll_at"].is_string()
-        })
-        .await;
-        let poll = format!("/trigger_instances/manage/{id}/poll");
-        let polled = self.project.post(&poll, &json!({})).await.expect(200);
+        let polled = given::poll(&self.project, &id).await;
         assert_eq!(polled["events"], 1, "{polled:#?}");
         id
     }

@@ -141,8 +141,7 @@ async fn upsert_accepts_older_spellings_of_members() {
 #[tokio::test]
 async fn toolkit_without_credentials_names_its_account() {
     let host = Host::shared().await;
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest(&toolkit);
+    let (toolkit, mut manifest) = given::manifest();
     let trigger = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([trigger]);
     host.publish(Guest::echo().component(), &manifest).await;

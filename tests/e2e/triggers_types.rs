@@ -1,6 +1,6 @@
 //! Trigger types of published toolkits.
 
-use harness::{Guest, Host, guest};
+use harness::{Guest, Host};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -8,8 +8,7 @@ use crate::given;
 /// Publishes two versions of a toolkit with a polling and a webhook trigger. The newer version asks
 /// for a word. Returns the slug of the toolkit.
 async fn two_versions(host: &Host) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     let mut webhook = given::trigger(&slug, "ARRIVED");
     webhook["kind"] = json!("webhook");
     manifest["triggers"] = json!([given::trigger(&slug, "POSTED"), webhook]);
@@ -26,8 +25,7 @@ fn with_word() -> Value {
 
 #[tokio::test]
 async fn toolkits_trigger_types_are_listed_with_schemas() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = two_versions(host).await;
     let upper = slug.to_uppercase();
     let listed = project
@@ -56,8 +54,7 @@ async fn toolkits_trigger_types_are_listed_with_schemas() {
 
 #[tokio::test]
 async fn trigger_type_is_read_in_selected_version() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let slug = two_versions(host).await;
     let path = format!("/triggers_types/{slug}_posted");
     for (query, version) in [

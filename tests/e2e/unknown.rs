@@ -32,7 +32,7 @@ async fn unknown_names_are_ignored_with_a_warning() {
         ["GET", "/toolkits?limit=null", null, []],
         ["GET", format!("/tools?toolkit_slug={toolkit},{}", &toolkit[1..]), null, [format!("toolkit_slug: {} does not exist; did you mean `{toolkit}`?", &toolkit[1..])]],
         ["GET", "/files/list?tool_slug=ZZZZ", null, ["tool_slug: ZZZZ does not exist"]],
-        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "callbackUrl": "https://a.example" }, ["unknown body member `callbackUrl` is ignored; the nearest known name is `callback_url`"]],
+        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "connectionData": {} }, ["unknown body member `connectionData` is ignored; the nearest known name is `connection_data`"]],
         ["POST", "/auth_configs", { "toolkit": { "slug": toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" } }, ["unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`"]],
         ["POST", execute, { "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" }, []],
     ]);
@@ -79,6 +79,34 @@ async fn misspelled_arguments_are_refused_and_others_named() {
         let warning = "the schema of the tool does not describe the argument `thread`";
         assert_eq!(warnings(&ran), [warning], "{path}");
     }
+}
+
+#[tokio::test]
+async fn arguments_outside_of_their_member_are_explained() {
+    let host = Host::shared().await;
+    let mut manifest = guest::manifest(&given::slug());
+    let properties = json!({ "html": { "type": "string" } });
+    manifest["tools"][0]["input"] =
+        json!({ "type": "object", "properties": properties, "required": ["html"] });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let tool = guest::tool(manifest["slug"].as_str().unwrap());
+    let project = host.new_project().await;
+    let path = format!("/tools/execute/{tool}");
+    for (body, explanation) in [
+        (json!({}), ""),
+        (
+            json!({ "html": "x" }),
+            "; send the arguments inside `arguments`, which the body lacks",
+        ),
+    ] {
+        let body = given::merged(json!({ "version": "latest" }), &body);
+        let refused = project.post(&path, &body).await.expect(400);
+        let problem = format!("html: is required{explanation}");
+        assert_eq!(refused.problems(), [problem]);
+    }
+    let without_slug = project.post("/tools/execute", &json!({})).await;
+    let text = without_slug.expect(405).text;
+    assert!(text.contains("/tools/execute/{tool_slug}`?"), "{text}");
 }
 
 #[tokio::test]

@@ -2,9 +2,7 @@
 //! on two, and how many calls may wait.
 
 use futures::future::join_all;
-use harness::{
-    Answer, BucketService, Client, Guest, Host, Postgres, guest, host::Setup, wait_until,
-};
+use harness::{Answer, BucketService, Client, Guest, Host, Postgres, host::Setup, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -228,14 +226,10 @@ async fn connection_on_another_server_ends_waits() {
         .with("sessions.connection_wait_s", "600");
     let one = setup.start().await;
     let two = one.setup().another().start().await;
-    let toolkit = given::slug();
-    let manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, manifest) = given::manifest_with_key();
     one.publish(Guest::echo().component(), &manifest).await;
     let path = format!("/toolkits/{toolkit}");
-    wait_until("the toolkit is seen", async || {
-        two.as_project().get(&path).await.status == 200
-    })
-    .await;
+    two.as_project().wait_for(&path).await;
     let project = one.as_project();
     project.connect_with_key(&toolkit, "bob").await;
     let scene = Scene {

@@ -38,13 +38,13 @@ async fn operator_gets_from_install_to_restore() {
 
 #[tokio::test]
 async fn author_publishes_and_calls_each_kind() {
-    let rewrite = format!("https://api.example.com={}", providers::items().await);
+    let rewrite = format!("https://api.example.com={}", providers::items());
     walk("author.sh", &[("TOOLHOST_NET__REWRITE", rewrite)]).await;
 }
 
 #[tokio::test]
 async fn developer_gets_from_key_to_log() {
-    let rewrite = format!("https://api.resend.com={}", providers::resend().await);
+    let rewrite = format!("https://api.resend.com={}", providers::resend());
     let toolkits = documents::folder_with(&["documents", "resend"]);
     let setup = Setup::new()
         .with("toolkits", toolkits.path().to_str().unwrap())

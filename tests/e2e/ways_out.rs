@@ -262,8 +262,7 @@ async fn no_spelling_of_private_address_is_reached() {
 
 #[tokio::test]
 async fn issuer_metadata_cannot_reach_private_addresses() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let sentinel = Sentinel::default();
     let inside = format!("https://{}/x", sentinel.watch([127, 0, 0, 1], 0).unwrap());
     let says = async |member: &str| {

@@ -8,7 +8,7 @@ use std::{
 
 use harness::{
     BucketService, Client, Dice, Guest, Host, Inbox,
-    guest::{self, EVENTS_PER_BATCH},
+    guest::EVENTS_PER_BATCH,
     host::{on_postgres, size},
     inbox::{INBOX_ORIGIN, Message, Reply},
     verifiers, wait_for,
@@ -72,8 +72,7 @@ async fn start(inbox: &Inbox, elsewhere: &Inbox, bucket: &BucketService) -> Vec<
 
 /// Creates an instance of a trigger that reports a batch of events at each of some polls.
 async fn create_instance(host: &Host, polls: u64) {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let (toolkit, mut manifest) = given::manifest_with_key();
     manifest["triggers"] = json!([given::trigger(&toolkit, "POSTED")]);
     host.publish(Guest::batch_poll().component(), &manifest)
         .await;

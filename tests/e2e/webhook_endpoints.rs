@@ -15,8 +15,7 @@ struct Given {
 
 impl Given {
     async fn new(host: &Host) -> Self {
-        let toolkit = given::slug();
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let (toolkit, mut manifest) = given::manifest_with_key();
         manifest["triggers"] = json!([
             given::webhook_trigger(&toolkit, "ARRIVED"),
             given::trigger(&toolkit, "POLLED"),

@@ -460,8 +460,7 @@ struct Receiving {
 
 impl Receiving {
     async fn new(host: &Host, guest: &Guest<'_>) -> Self {
-        let toolkit = given::slug();
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let (toolkit, mut manifest) = given::manifest_with_key();
         manifest["triggers"] = json!([arrived(&toolkit)]);
         host.publish(guest.component(), &manifest).await;
         let project = host.new_project().await;
@@ -504,8 +503,7 @@ fn arrived(toolkit: &str) -> Value {
 
 #[tokio::test]
 async fn token_that_cannot_be_refreshed_delays_no_webhook() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, tag) = (given::slug(), unique(8));
     let issuer = Host::application().issuer(&tag);
     let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());

@@ -159,13 +159,7 @@ async fn replay_of_ended_message_stops_no_other() {
     let project = subscribe(&host).await;
     let account = project.connect_with_key("abi", "amy").await;
     let id = instance(&project, &account, EVENT_COUNT).await;
-    let active = format!("/trigger_instances/active?trigger_ids={id}");
-    wait_until("the first poll was made", async || {
-        project.get(&active).await.expect(200)["items"][0]["last_poll_at"].is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{id}/poll");
-    project.post(&poll, &json!({})).await.expect(200);
+    given::poll(&project, &id).await;
     let deliveries = format!("{}/deliveries", subscription(&project).await);
     let delivered = async || {
         let page = format!("{deliveries}?status=delivered&limit=1");
@@ -183,7 +177,7 @@ async fn replay_of_ended_message_stops_no_other() {
         !inbox.received_at("/stuck").is_empty()
     })
     .await;
-    project.post(&poll, &json!({})).await.expect(200);
+    given::poll(&project, &id).await;
     wait_until("the other events have arrived", async || {
         delivered().await["total_items"] == EVENT_COUNT - 1
     })

@@ -40,8 +40,7 @@ async fn files(project: &Client, session: &str) -> Vec<String> {
 
 /// Returns settings for a server that loads the interpreter that the shared server has compiled.
 pub(crate) async fn with_interpreter() -> Setup {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     // The first script of a server waits until the interpreter is compiled.
     result(&project, &session, "1").await;
@@ -62,10 +61,8 @@ pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool
 
 #[tokio::test]
 async fn script_begins_no_tool_after_its_session_is_limited() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (host, project) = Host::shared_with_project().await;
+    let (slug, manifest) = given::manifest_with_key();
     host.publish(Guest::fetch().component(), &manifest).await;
     project.connect_with_key(&slug, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
@@ -287,8 +284,7 @@ async fn scripts_on_two_servers_run_in_turn() {
 
 #[tokio::test]
 async fn scripts_run_tools_in_the_scope() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = mail(host).await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));
@@ -333,8 +329,7 @@ async fn scripts_run_tools_in_the_scope() {
 
 #[tokio::test]
 async fn tools_of_scripts_use_accounts_and_leave_records() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = keyed(host).await;
     let tool = guest::tool(&toolkit);
     project.connect_with_key(&toolkit, "bob").await;
@@ -400,8 +395,7 @@ answer = proxy('{toolkit}', 'post', '/echo/{tag}', body={{'a': 1}}, query={{'pag
 
 #[tokio::test]
 async fn scripts_send_proxy_requests_only_with_permission() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let id = project.project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");
     let toolkit = given::keyed().await;
@@ -450,8 +444,7 @@ async fn scripts_send_proxy_requests_only_with_permission() {
 
 #[tokio::test]
 async fn switches_of_the_session_bind_scripts() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let tool = format!("{}_LIST", mail(host).await.to_uppercase());
     let session = json!({
         "user_id": "amy", "search": { "enable": false },
@@ -482,8 +475,7 @@ async fn switches_of_the_session_bind_scripts() {
 
 #[tokio::test]
 async fn scripts_search_within_the_scope() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = mail(host).await;
     let config = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } });
     let session = create(&project, config).await;
@@ -590,10 +582,7 @@ async fn scripts_are_ended_at_their_limits() {
         assert_eq!(ran["data"]["exit_code"], Value::Null);
         assert_eq!(result(&project, &session, "kept").await, "1", "{code}");
     }
-    wait_until("the request of the script ends", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 1).await;
     let ran = run(&project, &session, "x = bytearray(260_000_000)").await;
     assert_eq!(ran["error"], "MemoryError");
 }
@@ -633,10 +622,9 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         }
     };
     let refusals = async {
-        wait_until("the scripts send their requests", async || {
-            Host::application().seen(&tag).len() == SCRIPTS_PER_PROJECT
-        })
-        .await;
+        Host::application()
+            .wait_for_requests(&tag, SCRIPTS_PER_PROJECT)
+            .await;
         tokio::join!(
             send(session.clone(), "1".to_owned()),
             send(other, "1".to_owned())

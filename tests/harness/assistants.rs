@@ -21,9 +21,6 @@ impl Library {
     pub const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 }
 
-/// Folder of the newest client library for Python.
-const NEWEST_CLIENT: &str = "composio-0.30.0";
-
 /// A running assistant or application.
 pub struct Assistant(Child);
 
@@ -33,27 +30,9 @@ impl Assistant {
         Self::start_script(library, "mcp-2.3.0", "assistant", options)
     }
 
-    /// Starts an application with the options that its script describes. It uses every part of the API
-    /// that its client library has a function for.
-    pub fn start_application(library: Library, options: &Value) -> Self {
-        Self::start_script(library, NEWEST_CLIENT, "client", options)
-    }
-
-    /// Starts an application that converts tools for the models of frameworks, with the options that its
-    /// script describes.
-    pub fn start_converters(options: &Value) -> Self {
-        Self::start_script(Library::Python, NEWEST_CLIENT, "converters", options)
-    }
-
-    /// Starts an application that sends a file to a tool and takes one, with the options that its script
-    /// describes. Its client library is one of those that take files from servers on loopback, which newer
-    /// ones refuse.
-    pub fn start_files(library: Library, options: &Value) -> Self {
-        Self::start_script(library, "composio-0.10.10", "files", options)
-    }
-
-    /// Starts a script; `package` is the folder of its library for Python.
-    fn start_script(library: Library, package: &str, script: &str, options: &Value) -> Self {
+    /// Starts a script with the options that it describes. `package` is the folder of its library for
+    /// Python.
+    pub fn start_script(library: Library, package: &str, script: &str, options: &Value) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let parts = tests.join("../target/parts");
         let mut command = match library {

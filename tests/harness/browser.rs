@@ -54,39 +54,10 @@ impl Browser {
         browser
     }
 
-    /// Types into the focused element.
-    pub fn write(&mut self, text: &str) {
-        self.order("type", text);
-    }
-
-    /// Presses a key, for example `Tab` or `Enter`.
-    pub fn press(&mut self, key: &str) {
-        self.order("press", key);
-    }
-
-    /// Presses a key that navigates to another page, and waits for that page.
-    pub fn send(&mut self, key: &str) {
-        self.order("send", key);
-    }
-
-    /// Opens another address.
-    pub fn go(&mut self, url: &str) {
-        self.order("open", url);
-    }
-
-    /// Changes the width of the window, in pixels.
-    pub fn resize(&mut self, width: u32) {
-        self.order("width", &width.to_string());
-    }
-
-    /// Prefers `light` or `dark` colors.
-    pub fn prefer(&mut self, colors: &str) {
-        self.order("colors", colors);
-    }
-
-    /// Takes a screenshot.
-    pub fn picture(&mut self, name: &str) {
-        self.order("picture", name);
+    /// Gives a command that `tests/node/browser.mjs` describes, for example `press` with the key `Tab`.
+    pub fn order(&mut self, command: &str, argument: &str) {
+        writeln!(self.orders, "{command} {argument}").expect("the browser listens");
+        self.look();
     }
 
     /// Returns the violations of accessibility that axe-core finds on the page.
@@ -98,11 +69,6 @@ impl Browser {
     /// Returns a string property of the page, or an empty string if it is missing.
     pub fn says(&self, what: &str) -> &str {
         self.page[what].as_str().unwrap_or_default()
-    }
-
-    fn order(&mut self, what: &str, argument: &str) {
-        writeln!(self.orders, "{what} {argument}").expect("the browser listens");
-        self.look();
     }
 
     fn look(&mut self) {

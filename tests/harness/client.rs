@@ -5,7 +5,7 @@ use std::ops::Index;
 use reqwest::{Method, RequestBuilder, header::HeaderMap};
 use serde_json::{Value, json};
 
-use crate::{event_reader::EventReader, hunt};
+use crate::{event_reader::EventReader, hunt, wait_until};
 
 /// Client of one server with one key. Cheap to clone. It asserts that no response contains a secret
 /// of the tests or the client's own key.
@@ -184,6 +184,11 @@ impl Client {
 
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, Body::None, &[]).await
+    }
+
+    /// Waits until a path can be read, for example what another server has stored.
+    pub async fn wait_for(&self, path: &str) {
+        wait_until(path, async || self.get(path).await.status == 200).await;
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -1,19 +1,12 @@
-//! A collector of OpenTelemetry, whose messages the official Python library reads.
+//! Exports of OpenTelemetry to an [`Inbox`], which the official Python library reads.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
-};
+use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    Finished, Inbox,
-    inbox::{Message, Reply},
-    wait_until,
-};
+use crate::{CONDITION_TIMEOUT, Finished, Inbox, inbox::Message, wait_until};
 
 /// Folders of the libraries.
 const LIBRARY_FOLDERS: [&str; 2] = [
@@ -21,17 +14,11 @@ const LIBRARY_FOLDERS: [&str; 2] = [
     "descriptions/protobuf-7.36.2",
 ];
 
-/// A running collector. It ends with the process.
-#[derive(Debug)]
-pub struct Collector {
-    inbox: Inbox,
-}
-
 /// The contents of exports.
 #[derive(Debug, Deserialize)]
-pub struct Exported {
-    pub spans: Vec<Span>,
-    pub metrics: Vec<ExportedMetric>,
+struct Exported {
+    spans: Vec<Span>,
+    metrics: Vec<ExportedMetric>,
 }
 
 /// An exported span.
@@ -64,65 +51,43 @@ pub struct ExportedMetric {
     pub points: Vec<(BTreeMap<String, String>, f64)>,
 }
 
-impl Collector {
-    /// Starts a collector that takes everything.
-    pub fn start() -> Self {
-        Self::with(|_| Reply::Status(200))
-    }
+/// Waits until spans of a trace were exported, and returns all of them by their start.
+pub async fn spans(collector: &Inbox, trace: &str, count: usize) -> Vec<Span> {
+    let exported = exported(collector, |exported| {
+        let of_trace = exported.spans.iter().filter(|span| span.trace == trace);
+        of_trace.count() >= count
+    });
+    let mut spans = exported.await.spans;
+    spans.retain(|span| span.trace == trace);
+    spans.sort_by_key(|span| span.start);
+    spans
+}
 
-    /// Starts a collector that answers each export as a function says.
-    pub fn with(script: impl Fn(&Message) -> Reply + Send + Sync + 'static) -> Self {
-        Self {
-            inbox: Inbox::with(script),
+/// Waits until metrics were exported, and returns those of the first export.
+pub async fn metrics(collector: &Inbox) -> Vec<ExportedMetric> {
+    let exported = exported(collector, |exported| !exported.metrics.is_empty());
+    exported.await.metrics
+}
+
+/// Waits until the exports that were taken are complete.
+async fn exported(collector: &Inbox, is_complete: impl Fn(&Exported) -> bool) -> Exported {
+    let waiting = async {
+        let mut seen = 0;
+        loop {
+            wait_until("more is exported", async || {
+                collector.received().len() > seen
+            })
+            .await;
+            let received = collector.received();
+            let exported = read(&received);
+            if is_complete(&exported) {
+                return exported;
+            }
+            seen = received.len();
         }
-    }
-
-    /// Returns the address of the collector.
-    pub fn endpoint(&self) -> &str {
-        &self.inbox.origin
-    }
-
-    /// Returns all exports, oldest first.
-    pub fn received(&self) -> Vec<Message> {
-        self.inbox.received()
-    }
-
-    /// Waits until spans of a trace were exported, and returns all of them by their start.
-    pub async fn spans(&self, trace: &str, count: usize) -> Vec<Span> {
-        let found = RefCell::new(Vec::new());
-        self.wait("the spans of a trace are exported", |mut exported| {
-            exported.spans.retain(|span| span.trace == trace);
-            exported.spans.sort_by_key(|span| span.start);
-            let is_complete = exported.spans.len() >= count;
-            found.replace(exported.spans);
-            is_complete
-        })
-        .await;
-        found.into_inner()
-    }
-
-    /// Waits until metrics were exported, and returns those of the first export.
-    pub async fn metrics(&self) -> Vec<ExportedMetric> {
-        let found = RefCell::new(Vec::new());
-        self.wait("metrics are exported", |exported| {
-            found.replace(exported.metrics);
-            !found.borrow().is_empty()
-        })
-        .await;
-        found.into_inner()
-    }
-
-    /// Waits until the exports that were taken meet a condition.
-    async fn wait(&self, what: &str, mut condition: impl FnMut(Exported) -> bool) {
-        let seen = Cell::new(0);
-        wait_until(what, || {
-            let received = self.inbox.received();
-            let is_new = seen.replace(received.len()) < received.len();
-            let is_met = is_new && condition(read(&received));
-            async move { is_met }
-        })
-        .await;
-    }
+    };
+    let waited = tokio::time::timeout(CONDITION_TIMEOUT, waiting).await;
+    waited.expect("the exports are complete in time")
 }
 
 fn read(messages: &[Message]) -> Exported {

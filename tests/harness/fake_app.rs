@@ -24,8 +24,13 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
-use crate::{Issuer, Provider, loopback};
+use crate::{
+    Issuer, Provider,
+    client::{RawResponse, http},
+    loopback, wait_until,
+};
 
 /// Host names under which the shared server reaches the provider.
 pub const FAKE_APP_HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
@@ -100,9 +105,25 @@ impl FakeApp {
 
     /// Returns the number of requests with this tag whose connection was closed before the
     /// response.
-    pub fn abandoned(&self, tag: &str) -> usize {
+    fn abandoned(&self, tag: &str) -> usize {
         let all = self.shared.abandoned.lock();
         all.iter().filter(|path| has_tag(path, tag)).count()
+    }
+
+    /// Waits for this number of requests with a tag whose connection is closed before the response.
+    pub async fn wait_for_abandoned(&self, tag: &str, count: usize) {
+        wait_until("connections are closed", async || {
+            self.abandoned(tag) == count
+        })
+        .await;
+    }
+
+    /// Waits for this number of requests with a tag.
+    pub async fn wait_for_requests(&self, tag: &str, count: usize) {
+        wait_until("the provider is asked", async || {
+            self.seen(tag).len() >= count
+        })
+        .await;
     }
 
     /// Returns the requests with this tag, oldest first.
@@ -355,6 +376,20 @@ impl Drop for Hanging<'_> {
     fn drop(&mut self) {
         self.shared.abandoned.lock().push(self.path.to_owned());
     }
+}
+
+/// Parses a query or a form.
+pub(crate) fn pairs<C: FromIterator<(String, String)>>(form: &[u8]) -> C {
+    form_urlencoded::parse(form).into_owned().collect()
+}
+
+/// Opens an address below `own` at a fake provider as a browser does. Returns the redirect target.
+pub(crate) async fn visit(origin: &str, own: &str, url: &str) -> String {
+    assert!(url.starts_with(own), "{url} is not below {own}");
+    let path = &url["https://".len() + FAKE_APP_HOSTS[0].len()..];
+    let page = RawResponse::receive(http().get(format!("{origin}{path}"))).await;
+    assert!(page.status == 302, "{url} answered {}", page.text());
+    page.header("location").to_owned()
 }
 
 /// Percent-encodes every byte except letters and digits.

@@ -5,20 +5,22 @@
 //! the provider is also its own authorization server. It keeps connections open, as real providers
 //! do.
 
-use std::io;
-
-use serde_json::json;
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{ConnectInfo, connect_info::Connected},
+    http::Uri,
+    serve::IncomingStream,
+};
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::pki_types::{CertificateDer, pem::PemObject},
-};
+use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
 
-use crate::{loopback, signed::sha256, tls};
+use crate::{
+    loopback,
+    signed::sha256,
+    tls::{self, TlsListener},
+};
 
 /// A running provider and the certificate authority that it trusts. It ends with the process.
 #[derive(Debug)]
@@ -55,7 +57,12 @@ impl MutualTlsProvider {
             "-addext subjectAltName=IP:127.0.0.1,DNS:api.example.com",
         );
         let acceptor = tls::acceptor(folder, Some("root.crt"));
-        loopback::serve_connections(listener, move |stream| serve(acceptor.clone(), stream));
+        let router = Router::new().fallback(answer);
+        let service = router.into_make_service_with_connect_info::<Fingerprint>();
+        loopback::run(listener, async move |listener| {
+            let listener = TlsListener { listener, acceptor };
+            axum::serve(listener, service).await.ok();
+        });
         provider
     }
 
@@ -86,39 +93,23 @@ impl MutualTlsProvider {
     }
 }
 
-/// Responds to the requests of one connection.
-async fn serve(acceptor: TlsAcceptor, stream: TcpStream) -> io::Result<()> {
-    let mut stream = acceptor.accept(stream).await?;
-    let certificates = stream.get_ref().1.peer_certificates();
-    let shown = certificates.and_then(<[_]>::first).map(|der| sha256(der));
-    while let Some(request) = read(&mut stream).await {
-        let path = request.split(' ').nth(1).unwrap_or_default();
-        let body = json!({ "certificate": shown, "path": path, "request": request, "access_token": "at-1" });
-        let body = body.to_string();
-        let length = body.len();
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
-        let response = format!("{head} {length}\r\n\r\n{body}");
-        stream.write_all(response.as_bytes()).await?;
-        stream.flush().await?;
+/// Fingerprint of the certificate that the client of a connection presented.
+#[derive(Debug, Clone)]
+struct Fingerprint(String);
+
+impl Connected<IncomingStream<'_, TlsListener>> for Fingerprint {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Self {
+        let certificates = stream.io().get_ref().1.peer_certificates();
+        let shown = certificates.and_then(<[_]>::first).map(|der| sha256(der));
+        Self(shown.unwrap_or_default())
     }
-    Ok(())
 }
 
-/// Reads one request with a body of its declared length.
-async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
-    let mut request = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&request).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            if body.len() >= length.unwrap_or(0) {
-                return Some(text);
-            }
-        }
-        if stream.read_buf(&mut request).await.ok()? == 0 {
-            return None;
-        }
-    }
+/// Responds to a request. It reads the body, because the connection is used again.
+async fn answer(
+    ConnectInfo(Fingerprint(shown)): ConnectInfo<Fingerprint>,
+    uri: Uri,
+    _body: Bytes,
+) -> Json<Value> {
+    Json(json!({ "certificate": shown, "path": uri.path(), "access_token": "at-1" }))
 }

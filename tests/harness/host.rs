@@ -349,17 +349,10 @@ impl Setup {
             if let Some(client) = &anonymous
                 && client.try_get_root("/health/ready").await == Some(200)
             {
-                let url = client.url().to_owned();
-                let keys = self.keys();
-                let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
-                let org_key = key("TOOLHOST_ORG_API_KEY");
-                let project_key = key("TOOLHOST_API_KEY");
-                self.note(&org_key);
-                self.note(&project_key);
                 return Ok(Host {
-                    url,
-                    org_key,
-                    project_key,
+                    url: client.url().to_owned(),
+                    org_key: self.first_key("TOOLHOST_ORG_API_KEY"),
+                    project_key: self.first_key("TOOLHOST_API_KEY"),
                     setup: self,
                     process,
                     output,
@@ -424,20 +417,14 @@ impl Setup {
         command
     }
 
-    /// Returns the client keys that the first start wrote.
-    fn keys(&self) -> BTreeMap<String, String> {
+    /// Returns a client key that the first start wrote; empty without one.
+    fn first_key(&self, name: &str) -> String {
         let text = std::fs::read_to_string(self.folder.path().join("data.env")).unwrap_or_default();
-        let pairs = text
-            .lines()
-            .filter_map(|line| line.trim_start_matches("export ").split_once('='));
-        pairs
-            .map(|(name, value)| {
-                (
-                    name.trim().to_owned(),
-                    value.trim().trim_matches(['"', '\'']).to_owned(),
-                )
-            })
-            .collect()
+        let start = format!("export {name}=");
+        let key = text.lines().find_map(|line| line.strip_prefix(&start));
+        let key = key.unwrap_or_default();
+        self.note(key);
+        key.to_owned()
     }
 }
 
@@ -485,6 +472,12 @@ impl Host {
                 setup.start().await.until_exit()
             })
             .await
+    }
+
+    /// Returns the shared server and the client of a new project on it.
+    pub async fn shared_with_project() -> (&'static Self, Client) {
+        let host = Self::shared().await;
+        (host, host.new_project().await)
     }
 
     /// Keeps the server running until this process ends. The search for secrets runs at that point:

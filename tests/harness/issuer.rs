@@ -9,13 +9,14 @@
 //! [`FakeApp::seen`] under the tag.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use axum::{
+    Json,
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
@@ -27,14 +28,14 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
-use url::form_urlencoded;
+use url::form_urlencoded::byte_serialize;
 
 use crate::{
-    client::{RawResponse, http},
-    fake_app::{ReceivedRequest, percent},
+    client::http,
+    fake_app::{FAKE_APP_HOSTS, ReceivedRequest, pairs, percent, visit},
     marked, secret,
     signed::public_key,
-    unique,
+    unique, wait_until,
 };
 
 /// Client id of the project at the server.
@@ -67,7 +68,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     settings: Settings,
-    faults: Vec<Fault>,
+    faults: VecDeque<Fault>,
     codes: HashMap<String, Grant>,
     /// Refresh tokens by value. A used token stays in the map, so that its reuse is detected.
     refresh: HashMap<String, Refresh>,
@@ -131,37 +132,27 @@ impl Default for Settings {
     }
 }
 
-/// A single faulty response.
+/// A single faulty response of the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The token endpoint processes the request after this delay.
+    /// The request is processed after this delay.
     Slow(Duration),
-    /// The token endpoint responds with this status and an HTML page, and does not process the
-    /// request.
+    /// This status and an HTML page. The request is not processed.
     Status(u16),
-    /// The token endpoint processes the request, and its response is lost: status 502.
+    /// The request is processed, and its response is lost: status 502.
     Lost,
-    /// The token endpoint responds with 200 and HTML.
-    Html,
-    /// The token endpoint responds with 200 and a truncated document.
-    Malformed,
-    /// The token endpoint responds with 200 and `error`.
-    ErrorInside,
-    /// The token endpoint refuses the request: 400 with this `error`.
+    /// A refusal: 400 with this `error`.
     Refused(&'static str),
-    /// The token endpoint refuses the request. Its `error_description` and `error_uri` repeat the
-    /// whole request and a token.
+    /// A refusal whose `error_description` and `error_uri` repeat the whole request and a token.
     Echoes,
-    /// The token endpoint responds with 200 and this body.
+    /// Status 200 with this body.
     Says(&'static str),
-    /// The token endpoint responds with 200 and an access token of this many bytes.
+    /// Status 200 with an access token of this many bytes.
     Long(usize),
-    /// The token endpoint redirects the client, with its request, to a path that the test observes.
+    /// A redirection of the client, with its request, to a path that the test observes.
     Onward,
     /// The response lacks `expires_in`.
     NoExpiry,
-    /// The callback names another issuer (RFC 9207).
-    OtherIssuer,
 }
 
 #[derive(Debug)]
@@ -203,11 +194,7 @@ impl Issuer {
 
     /// Returns the address as a manifest names it: `https://api.example.com/oauth/{tag}`.
     pub fn url(&self) -> String {
-        format!(
-            "https://{}/oauth/{}",
-            crate::fake_app::FAKE_APP_HOSTS[0],
-            self.tag
-        )
+        format!("https://{}/oauth/{}", FAKE_APP_HOSTS[0], self.tag)
     }
 
     /// Returns a manifest's auth scheme for accounts at this server.
@@ -252,7 +239,7 @@ impl Issuer {
         change(&mut self.state().settings);
     }
 
-    /// Applies a fault to the next `times` responses that can have it.
+    /// Applies a fault to the next `times` responses of the token endpoint.
     pub fn fault(&self, fault: Fault, times: usize) {
         self.state()
             .faults
@@ -306,6 +293,14 @@ impl Issuer {
         self.state().granted.get(grant_type).copied().unwrap_or(0)
     }
 
+    /// Waits until tokens were issued this number of times for a grant type.
+    pub async fn wait_for_grants(&self, grant_type: &str, count: usize) {
+        wait_until("tokens are issued", async || {
+            self.granted(grant_type) == count
+        })
+        .await;
+    }
+
     /// Invalidates all access tokens, as if they had expired. Refresh tokens stay valid.
     pub fn expire(&self) {
         self.state().access.clear();
@@ -330,12 +325,7 @@ impl Issuer {
 
     /// Opens an address of the server as a browser does, and returns the redirect target.
     pub async fn visit(&self, url: &str) -> String {
-        let own = url.strip_prefix(&self.url());
-        let own = own.unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let request = http().get(format!("{}/oauth/{}{own}", self.origin, self.tag));
-        let page = RawResponse::receive(request).await;
-        assert!(page.status == 302, "{url} answered {}", page.text());
-        page.header("location").to_owned()
+        visit(&self.origin, &self.url(), url).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -346,14 +336,8 @@ impl Issuer {
     pub(crate) async fn answer(&self, seen: &ReceivedRequest) -> Response {
         match seen.path.split('/').nth(3).unwrap_or_default() {
             "authorize" => {
-                let parameters = pairs(&seen.query);
-                if let Some(client) = parameters
-                    .get("client_id")
-                    .filter(|id| id.starts_with("http"))
-                {
-                    self.read_client(client, parameters.get("redirect_uri"))
-                        .await;
-                }
+                let parameters = pairs(seen.query.as_bytes());
+                self.read_client(&parameters).await;
                 self.authorize(&parameters)
             }
             "register" => {
@@ -403,7 +387,7 @@ impl Issuer {
         };
         let members = metadata.as_object_mut().expect("it is one");
         members.extend(state.settings.says.clone());
-        as_json(StatusCode::OK, &metadata.to_string())
+        Json(metadata).into_response()
     }
 
     /// Registers a client (RFC 7591), or reads a registered client (RFC 7592).
@@ -412,8 +396,7 @@ impl Issuer {
         if seen.method == "GET" {
             let id = seen.path.rsplit('/').next().unwrap_or_default();
             let own = seen.header("authorization") == format!("Bearer {}", registration_token(id));
-            let known = own && state.clients.contains_key(id);
-            let status = match known {
+            let status = match own && state.clients.contains_key(id) {
                 true => StatusCode::OK,
                 false => StatusCode::UNAUTHORIZED,
             };
@@ -443,22 +426,24 @@ impl Issuer {
             .extend(secret.iter().cloned().chain([registration_token(&id)]));
         state.clients.insert(id, secret);
         *state.granted.entry("registration".to_owned()).or_default() += 1;
-        as_json(StatusCode::CREATED, &answer.to_string())
+        (StatusCode::CREATED, Json(answer)).into_response()
     }
 
-    /// Reads the metadata document of a client at its id, which is a URL.
-    async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
+    /// Reads the metadata document of a client at its id, if that is a URL.
+    async fn read_client(&self, parameters: &BTreeMap<String, String>) {
+        let id = parameters.get("client_id");
+        let Some(id) = id.filter(|id| id.starts_with("http")) else {
+            return;
+        };
         let Ok(answer) = http().get(id).send().await else {
             return;
         };
         let metadata: Value = answer.json().await.unwrap_or_default();
-        let back = metadata["redirect_uris"]
-            .as_array()
-            .and_then(|all| all.first()?.as_str());
+        let back = metadata["redirect_uris"][0].as_str();
         let proper =
-            metadata["client_id"] == id && metadata["token_endpoint_auth_method"] == "none";
-        if proper && back == redirect_uri.map(String::as_str) {
-            self.state().clients.insert(id.to_owned(), None);
+            metadata["client_id"] == *id && metadata["token_endpoint_auth_method"] == "none";
+        if proper && back == parameters.get("redirect_uri").map(String::as_str) {
+            self.state().clients.insert(id.clone(), None);
         }
     }
 
@@ -494,9 +479,7 @@ impl Issuer {
         };
         let shown = percent(&get("state"));
         let mut to = format!("{redirect_uri}{separator}{decision}&state={shown}");
-        if state.take(|fault| fault == Fault::OtherIssuer).is_some() {
-            to += &format!("&iss={}", percent("https://other.example.com"));
-        } else if state.settings.names_issuer {
+        if state.settings.names_issuer {
             to += &format!("&iss={}", percent(&self.url()));
         }
         (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
@@ -507,28 +490,26 @@ impl Issuer {
             let mut shut = self.inner.shut.subscribe();
             shut.wait_for(|shut| !shut).await.ok();
         }
-        let fault = self.state().take(|fault| fault != Fault::OtherIssuer);
+        let fault = self.state().faults.pop_front();
         match fault {
             Some(Fault::Slow(time)) => tokio::time::sleep(time).await,
             Some(Fault::Status(status)) => {
                 let status = StatusCode::from_u16(status).expect("a test names a status");
                 return (status, Html("<h1>Sorry</h1>")).into_response();
             }
-            Some(Fault::Html) => return Html("<h1>Welcome</h1>").into_response(),
-            Some(Fault::Malformed) => return as_json(StatusCode::OK, "{\"access_token\":\"a"),
-            Some(Fault::ErrorInside) => return oauth_error(StatusCode::OK, "invalid_grant"),
             Some(Fault::Echoes) => {
                 let body = String::from_utf8_lossy(&seen.body);
                 let told = format!("{:?} {body} {}", seen.headers, marked!("at-"));
                 let refusal = json!({ "error": "invalid_grant", "error_description": told, "error_uri": told });
-                return as_json(StatusCode::BAD_REQUEST, &refusal.to_string());
+                return (StatusCode::BAD_REQUEST, Json(refusal)).into_response();
             }
             Some(Fault::Refused(error)) => return oauth_error(StatusCode::BAD_REQUEST, error),
-            Some(Fault::Says(body)) => return as_json(StatusCode::OK, body),
+            Some(Fault::Says(body)) => {
+                let media_type = [(header::CONTENT_TYPE, "application/json")];
+                return (media_type, body).into_response();
+            }
             Some(Fault::Long(size)) => {
-                let token = "a".repeat(size);
-                let body = format!("{{\"access_token\":\"{token}\"}}");
-                return as_json(StatusCode::OK, &body);
+                return Json(json!({ "access_token": "a".repeat(size) })).into_response();
             }
             Some(Fault::Onward) => {
                 let to = format!("{}/onward", self.url());
@@ -550,13 +531,13 @@ impl Issuer {
             }
             _ => {}
         }
-        as_json(StatusCode::OK, &given.to_string())
+        Json(given).into_response()
     }
 
     /// Revokes a token (RFC 7009). An unknown token is not an error. A request without client
     /// authentication needs only the token.
     fn revoke(&self, seen: &ReceivedRequest) -> Response {
-        let parameters = pairs(&String::from_utf8_lossy(&seen.body));
+        let parameters: BTreeMap<_, _> = pairs(&seen.body);
         let mut state = self.state();
         let is_said =
             parameters.contains_key("client_id") || !seen.header("authorization").is_empty();
@@ -573,11 +554,6 @@ impl Issuer {
 }
 
 impl State {
-    fn take(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
-        let at = self.faults.iter().position(|&fault| wanted(fault))?;
-        Some(self.faults.remove(at))
-    }
-
     /// Returns true if a request is to be caught.
     fn catch(&mut self) -> bool {
         let is_caught = self.to_catch > 0;
@@ -587,7 +563,7 @@ impl State {
     }
 
     fn grant(&mut self, seen: &ReceivedRequest) -> Result<Value, (StatusCode, &'static str)> {
-        let parameters = pairs(&String::from_utf8_lossy(&seen.body));
+        let parameters: BTreeMap<_, _> = pairs(&seen.body);
         let get = |name: &str| parameters.get(name).cloned().unwrap_or_default();
         let bad = |error| (StatusCode::BAD_REQUEST, error);
         let grant_type = get("grant_type");
@@ -618,29 +594,26 @@ impl State {
                 let known = self.refresh.get_mut(&get("refresh_token"));
                 let known = known.ok_or(bad("invalid_grant"))?;
                 let reused = std::mem::replace(&mut known.spent, rotate) && rotate;
-                let family = known.family.clone();
-                let scope = known.scope.clone();
-                let known_client = known.client.clone();
                 if reused {
-                    self.revoked.push(family.clone());
+                    self.revoked.push(known.family.clone());
                 }
-                if self.revoked.contains(&family) || known_client != client {
+                if self.revoked.contains(&known.family) || known.client != client {
                     return Err(bad("invalid_grant"));
                 }
-                (family, scope, rotate)
+                (known.family.clone(), known.scope.clone(), rotate)
             }
             "client_credentials" => (unique(8), get("scope"), false),
             "password" if get("password") == "pass" => (unique(8), get("scope"), true),
-            "password" => return Err(bad("invalid_grant")),
             TOKEN_EXCHANGE if get("subject_token") == SUBJECT_TOKEN => {
                 (unique(8), get("scope"), false)
             }
-            TOKEN_EXCHANGE => return Err(bad("invalid_grant")),
             JWT_BEARER if get("assertion").split('.').count() == 3 => {
                 (unique(8), get("scope"), false)
             }
             SAML_BEARER if is_saml(&get("assertion")) => (unique(8), get("scope"), false),
-            JWT_BEARER | SAML_BEARER => return Err(bad("invalid_grant")),
+            "password" | TOKEN_EXCHANGE | JWT_BEARER | SAML_BEARER => {
+                return Err(bad("invalid_grant"));
+            }
             _ => return Err(bad("unsupported_grant_type")),
         };
         *self.granted.entry(grant_type).or_default() += 1;
@@ -668,6 +641,7 @@ impl State {
     }
 }
 
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const SAML_BEARER: &str = "urn:ietf:params:oauth:grant-type:saml2-bearer";
 
@@ -703,7 +677,7 @@ impl State {
         let found = self.clients.iter().find(|(id, secret)| match secret {
             None => named == Some(id) && shown.is_none() && header.is_empty(),
             Some(secret) => {
-                let pair = format!("{}:{}", percent_word(id), percent_word(secret));
+                let pair = format!("{}:{}", form_word(id), form_word(secret));
                 let as_user = format!("{secret}:");
                 let by_header = [pair, as_user]
                     .iter()
@@ -716,17 +690,9 @@ impl State {
     }
 }
 
-const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-
-/// Percent-encodes a word as a form does. The ids of the clients contain only letters, digits and
-/// `-`.
-fn percent_word(text: &str) -> String {
-    percent(text).replace("%2D", "-")
-}
-
-fn pairs(form: &str) -> BTreeMap<String, String> {
-    let pairs = form_urlencoded::parse(form.as_bytes());
-    pairs.into_owned().collect()
+/// Encodes a word as a form does.
+fn form_word(text: &str) -> String {
+    byte_serialize(text.as_bytes()).collect()
 }
 
 /// Returns the registration access token of a client, with which it reads its own registration.
@@ -735,19 +701,8 @@ fn registration_token(id: &str) -> String {
 }
 
 fn oauth_error(status: StatusCode, error: &str) -> Response {
-    as_json(
-        status,
-        &json!({ "error": error, "error_description": "as the test asks" }).to_string(),
-    )
-}
-
-fn as_json(status: StatusCode, body: &str) -> Response {
-    (
-        status,
-        [(header::CONTENT_TYPE, "application/json")],
-        body.to_owned(),
-    )
-        .into_response()
+    let body = json!({ "error": error, "error_description": "as the test asks" });
+    (status, Json(body)).into_response()
 }
 
 #[cfg(test)]
@@ -755,19 +710,10 @@ mod tests {
     use super::*;
     use crate::FakeApp;
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the test is the client, not the server"
-    )]
     async fn post(issuer: &Issuer, form: &str) -> (u16, Value) {
         let url = format!("{}/oauth/{}/token", issuer.origin, issuer.tag);
         let body = format!("{form}&client_id={CLIENT_ID}&client_secret={CLIENT_SECRET}");
-        let answer = reqwest::Client::new()
-            .post(url)
-            .body(body)
-            .send()
-            .await
-            .unwrap();
+        let answer = http().post(url).body(body).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 

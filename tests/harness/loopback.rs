@@ -27,7 +27,7 @@ pub fn free_port() -> u16 {
 }
 
 /// Listens on a free port. Returns the listener and `127.0.0.1:port`.
-pub(crate) fn listen() -> (TcpListener, String) {
+pub fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be used");
     let address = listener.local_addr();
     let address = address.expect("a bound socket has an address").to_string();
@@ -35,7 +35,7 @@ pub(crate) fn listen() -> (TcpListener, String) {
 }
 
 /// Serves a router on a free port until the process ends. Returns `http://127.0.0.1:port`.
-pub(crate) fn serve(router: Router) -> String {
+pub fn serve(router: Router) -> String {
     let (listener, address) = listen();
     run(listener, async move |listener| {
         axum::serve(listener, router).await.ok();
@@ -45,10 +45,8 @@ pub(crate) fn serve(router: Router) -> String {
 
 /// Serves each connection of a listener until the process ends. A connection that fails is the
 /// client's error.
-pub(crate) fn serve_connections<F>(
-    listener: TcpListener,
-    serve: impl Fn(TcpStream) -> F + Send + 'static,
-) where
+pub fn serve_connections<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F + Send + 'static)
+where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
     run(listener, async move |listener| {
@@ -60,7 +58,10 @@ pub(crate) fn serve_connections<F>(
 }
 
 /// Runs a server in its own thread and runtime, because it outlives the test that starts it.
-fn run(listener: TcpListener, serve: impl AsyncFnOnce(tokio::net::TcpListener) + Send + 'static) {
+pub(crate) fn run(
+    listener: TcpListener,
+    serve: impl AsyncFnOnce(tokio::net::TcpListener) + Send + 'static,
+) {
     listener
         .set_nonblocking(true)
         .expect("a socket can be used");

@@ -47,19 +47,20 @@ impl Check {
 /// given, with every request.
 pub async fn conformance(role: &str, arguments: &[&str], key: Option<&str>) -> Vec<Check> {
     let results = tempfile::tempdir().expect("a temporary folder can be made");
+    let output = run(suite(role, arguments, key, results.path())).await;
+    checks(results.path(), &output)
+}
+
+/// Returns the command that runs the conformance suite and writes its results to a folder.
+fn suite(role: &str, arguments: &[&str], key: Option<&str>, results: &Path) -> Command {
     let mut command = Command::new(fetched(NODE_PATH));
     if let Some(key) = key {
         command.arg("--import").arg(tests("node/key.mjs"));
         command.env("TEST_KEY", key);
     }
+    command.arg(package(CONFORMANCE_PATH)).arg(role);
+    command.args(arguments).arg("--output-dir").arg(results);
     command
-        .arg(package(CONFORMANCE_PATH))
-        .arg(role)
-        .args(arguments)
-        .arg("--output-dir")
-        .arg(results.path());
-    let output = run(command).await;
-    checks(results.path(), &output)
 }
 
 /// Runs the scenarios of the conformance suite for authorization servers. `visit` opens the address that
@@ -69,16 +70,9 @@ pub async fn conformance_of_authorization(
     visit: impl AsyncFnOnce(&str),
 ) -> Vec<Check> {
     let results = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(fetched(NODE_PATH));
-    command
-        .arg(package(CONFORMANCE_PATH))
-        .arg("authorization")
-        .args(arguments)
-        .arg("--output-dir")
-        .arg(results.path())
-        .kill_on_drop(true)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+    let mut command = suite("authorization", arguments, None, results.path());
+    command.kill_on_drop(true).stdin(Stdio::null());
+    command.stdout(Stdio::piped());
     let mut process = command.spawn().expect("the program starts");
     let output = process.stdout.take().expect("the output is piped");
     let mut lines = BufReader::new(output).lines();
@@ -102,9 +96,8 @@ pub async fn conformance_of_authorization(
         process.wait().await.expect("the program can be waited for")
     };
     let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, running).await;
-    let code = ended.expect("the program ends in time").code();
     let output = Finished {
-        code,
+        code: ended.expect("the program ends in time").code(),
         stdout,
         stderr: String::new(),
     };

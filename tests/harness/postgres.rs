@@ -16,6 +16,8 @@ use tempfile::TempDir;
 use crate::Finished;
 
 const START_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
+/// Statements that print every row of every table.
+const ALL_ROWS_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/all_rows.sql");
 /// Statements that create the tables, as a server does.
 const CREATE_TABLES_SQL: &str = include_str!("../../host/store/schema.sql");
 
@@ -193,23 +195,10 @@ impl Database {
     /// Returns every row of every table as text, one per line, or `None` if the server does not
     /// respond.
     pub fn rows(&self) -> Option<Vec<u8>> {
-        const SELECT_ALL_ROWS: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
         let mut client = psql();
-        client
-            .args([&*self.url(), "-qAt"])
-            .env("PGCONNECT_TIMEOUT", "5")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut asked = client
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("`psql` can be run");
-        writeln!(
-            asked.stdin.take().expect("its input is a pipe"),
-            "{SELECT_ALL_ROWS}"
-        )
-        .ok();
-        let said = asked.wait_with_output().expect("`psql` can be waited for");
+        client.args([&*self.url(), "-qAt", "-f", ALL_ROWS_SCRIPT]);
+        let said = client.env("PGCONNECT_TIMEOUT", "5").output();
+        let said = said.expect("`psql` can be run");
         said.status.success().then_some(said.stdout)
     }
 

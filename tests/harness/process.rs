@@ -24,7 +24,7 @@ const PROGRAM_FOLDERS: [&str; 5] = [
 /// A process that does not outlive this value: dropping the value kills the process without a
 /// shutdown.
 #[derive(Debug)]
-pub struct Process(pub(crate) Child);
+pub struct Process(pub Child);
 
 /// A command that has ended.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use std::{
 };
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
     client::{RawResponse, http},
     free_port,
     process::{Process, program},
+    signed::sha256,
     wait_until,
 };
 
@@ -82,7 +82,7 @@ impl Registry {
 
     /// Puts a blob and returns its digest.
     pub async fn put_blob(&self, repository: &str, bytes: Vec<u8>) -> String {
-        let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
+        let digest = format!("sha256:{}", sha256(&bytes));
         let uploads = format!("http://{}/v2/{repository}/blobs/uploads/", self.host);
         let begun = RawResponse::receive(http().post(uploads)).await;
         let upload = http().put(begun.header("location"));

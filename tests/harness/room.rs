@@ -5,17 +5,17 @@ use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Read},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{ChildStdin, Command, Stdio},
 };
 
-use crate::host::Setup;
+use crate::{Process, host::Setup};
 
 const UNSHARE_ARGUMENTS: &[&str] = &["--user", "--map-root-user", "--mount"];
 
 /// A running keeper process and the command that enters its namespace.
 #[derive(Debug)]
 pub(crate) struct Room {
-    keeper: Child,
+    keeper: Process,
     /// Standard input of the keeper, which ends when it is closed.
     _input: ChildStdin,
     /// Command that runs a program in the namespace.
@@ -53,7 +53,7 @@ impl Room {
                 .into_iter()
                 .chain(to_enter.iter().copied());
             let room = Self {
-                keeper,
+                keeper: Process(keeper),
                 _input: input,
                 inside: enter.map(str::to_owned).collect(),
             };
@@ -65,7 +65,7 @@ impl Room {
 
     /// Returns the root of the namespace's files as seen from outside.
     pub(crate) fn root(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/root", self.keeper.id()))
+        PathBuf::from(format!("/proc/{}/root", self.keeper.0.id()))
     }
 
     /// Returns the same settings for a server that runs in the namespace. It has the usual working folder,
@@ -74,12 +74,5 @@ impl Room {
         let folder = setup.data().with_file_name("");
         let place = ["env", "--chdir", &folder.to_string_lossy()].map(str::to_owned);
         setup.run_by([self.inside.clone(), place.to_vec()].concat())
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.keeper.kill().ok();
-        self.keeper.wait().ok();
     }
 }

@@ -22,11 +22,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
-use url::form_urlencoded;
 
 use crate::{
-    client::{RawResponse, http},
-    fake_app::{FAKE_APP_HOSTS, ReceivedRequest},
+    fake_app::{FAKE_APP_HOSTS, ReceivedRequest, pairs, visit},
     marked,
     tls::openssl,
     unique,
@@ -121,12 +119,7 @@ impl Provider {
 
     /// Opens an address of the provider as a browser does, and returns the redirect target.
     pub async fn visit(&self, url: &str) -> String {
-        let own = url.strip_prefix(&self.url());
-        let own = own.unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let request = http().get(format!("{}/oauth1/{}{own}", self.origin, self.tag));
-        let page = RawResponse::receive(request).await;
-        assert!(page.status == 302, "{url} answered {}", page.text());
-        page.header("location").to_owned()
+        visit(&self.origin, &self.url(), url).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -215,11 +208,8 @@ impl State {
     }
 
     fn authorize(&mut self, seen: &ReceivedRequest) -> Response {
-        let token = pairs(&seen.query)
-            .into_iter()
-            .find(|(name, _)| name == "oauth_token")
-            .map(|(_, value)| value);
-        let token = token.unwrap_or_default();
+        let parameters: BTreeMap<_, _> = pairs(seen.query.as_bytes());
+        let token = parameters.get("oauth_token").cloned().unwrap_or_default();
         let Some(temporary) = self.temporary.get_mut(&token) else {
             return oauth1_error("the token is not known");
         };
@@ -238,12 +228,7 @@ impl State {
     }
 
     fn token(&mut self, seen: &ReceivedRequest) -> Response {
-        let secret = |state: &Self, token: &str| {
-            state
-                .temporary
-                .get(token)
-                .map(|temporary| temporary.secret.clone())
-        };
+        let secret = |state: &Self, token: &str| Some(state.temporary.get(token)?.secret.clone());
         let given = match self.signed(seen, secret) {
             Ok(given) => given,
             Err(why) => return oauth1_error(&why),
@@ -252,9 +237,8 @@ impl State {
             .temporary
             .remove(&given["oauth_token"])
             .expect("its signature was good");
-        if temporary.verifier.is_none()
-            || temporary.verifier.as_ref() != given.get("oauth_verifier")
-        {
+        let verifier = temporary.verifier.as_ref();
+        if verifier.is_none() || verifier != given.get("oauth_verifier") {
             return oauth1_error("nobody has agreed");
         }
         let token = format!("acc-{}", crate::secret());
@@ -301,10 +285,10 @@ fn protocol(header: &str) -> Option<BTreeMap<String, String>> {
 /// Builds the signature base string (RFC 5849, section 3.4.1) for the address to which the caller
 /// sent the request.
 fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> String {
-    let mut all = pairs(&seen.query);
+    let mut all: Vec<_> = pairs(seen.query.as_bytes());
     let media_type = seen.header("content-type");
     if media_type.starts_with("application/x-www-form-urlencoded") {
-        all.extend(pairs(&String::from_utf8_lossy(&seen.body)));
+        all.extend(pairs::<Vec<_>>(&seen.body));
     }
     let mut own = protocol.clone();
     own.retain(|name, _| !["realm", "oauth_signature"].contains(&name.as_str()));
@@ -365,11 +349,6 @@ fn mac<M: Mac + KeyInit>(key: &[u8], text: &str) -> Vec<u8> {
     let mut mac = <M as KeyInit>::new_from_slice(key).expect("a key has any length");
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().to_vec()
-}
-
-fn pairs(query: &str) -> Vec<(String, String)> {
-    let pairs = form_urlencoded::parse(query.as_bytes());
-    pairs.into_owned().collect()
 }
 
 fn encoded(text: &str) -> String {

@@ -1,11 +1,15 @@
 //! Certificates that `openssl` makes, and TLS with them.
 
 use std::{
+    io,
+    net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
     sync::Arc,
 };
 
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -14,6 +18,7 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
         server::WebPkiClientVerifier,
     },
+    server::TlsStream,
 };
 
 /// Runs `openssl` in a folder with arguments without spaces, and returns its output.
@@ -68,4 +73,30 @@ pub fn acceptor(folder: &Path, clients: Option<&str>) -> TlsAcceptor {
     let key = key.expect("the key can be read");
     let config = builder.with_single_cert(vec![certificate("server.crt")], key);
     TlsAcceptor::from(Arc::new(config.expect("they belong together")))
+}
+
+/// Listener for connections with TLS.
+pub struct TlsListener {
+    pub listener: TcpListener,
+    pub acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, address) = Listener::accept(&mut self.listener).await;
+            stream.set_nodelay(true).ok();
+            // The client reports a handshake that fails.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
 }

@@ -107,17 +107,14 @@ async fn respond(
 
 /// Returns a response of the router, or the envelope with the methods of the path if it refuses the method.
 fn with_named_methods(mut response: Response<Body>) -> Response<Body> {
-    if response
-        .extensions_mut()
-        .remove::<MethodRefused>()
-        .is_none()
-    {
+    let Some(MethodRefused(longer)) = response.extensions_mut().remove() else {
         return response;
-    }
+    };
     let allowed = response.headers_mut().remove(header::ALLOW);
     let methods = allowed.as_ref().and_then(|value| value.to_str().ok());
     let methods = methods.unwrap_or_default().replace(',', ", ");
-    let mut refused = ApiError::Http(HttpError::WrongMethod(methods)).into_response();
+    let error = HttpError::WrongMethod { methods, longer };
+    let mut refused = ApiError::Http(error).into_response();
     let allowed = allowed.map(|value| (header::ALLOW, value));
     refused.headers_mut().extend(allowed);
     refused

@@ -6,10 +6,6 @@
 use std::time::Duration;
 
 use app::{Class, Error};
-use axum::{
-    http::{Method, StatusCode},
-    response::{IntoResponse, Response},
-};
 
 /// Result of a handler.
 pub type ApiResult<T> = Result<T, ApiError>;
@@ -28,8 +24,13 @@ pub enum ApiError {
 pub enum HttpError {
     /// No such path. Contains a similar one, if there is one.
     UnknownRoute(Option<String>),
-    /// The path exists, but not with this method. Contains those that it has.
-    WrongMethod(String),
+    /// The path exists, but not with this method.
+    WrongMethod {
+        /// Methods that the path has.
+        methods: String,
+        /// Path with one more segment, if there is one.
+        longer: Option<String>,
+    },
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The `content-type` of the body is not JSON.
@@ -83,7 +84,8 @@ impl HttpError {
         match self {
             Self::UnknownRoute(None) => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "compare the path with the operations at `/docs` of this server"),
             Self::UnknownRoute(Some(path)) => (404, 10404, "HTTP_NotFound", format!("there is nothing at this path; did you mean `{path}`?"), "compare the path with the operations at `/docs` of this server"),
-            Self::WrongMethod(methods) => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}"), "use a method that the `allow` header lists"),
+            Self::WrongMethod { methods, longer: None } => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}"), "use a method that the `allow` header lists"),
+            Self::WrongMethod { methods, longer: Some(longer) } => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}; did you mean `{longer}`?"), "add the last segment of the path, or use a method that the `allow` header lists"),
             Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
             Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
             Self::WrongCharset => (415, 10417, "HTTP_UnsupportedCharset", text("the charset of the body is not accepted"), "send UTF-8; UTF-16, Latin-1 and Shift_JIS are read, too"),
@@ -122,17 +124,10 @@ pub(super) fn status(class: Class) -> u16 {
     }
 }
 
-/// Mark of the response to a request whose method the path does not accept.
-#[derive(Clone, Copy)]
-pub(crate) struct MethodRefused;
-
-/// Answers requests whose method the path does not accept. The router adds the methods that it accepts,
-/// which the envelope names.
-pub(crate) async fn wrong_method(_: Method) -> Response {
-    let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
-    response.extensions_mut().insert(MethodRefused);
-    response
-}
+/// Mark of the response to a request whose method the path does not accept. Contains the path with one
+/// more segment, if there is one.
+#[derive(Clone)]
+pub(crate) struct MethodRefused(pub(crate) Option<String>);
 
 #[cfg(test)]
 mod tests {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::State,
     handler::Handler,
-    http::Uri,
+    http::{StatusCode, Uri},
     middleware::from_fn_with_state,
-    response::Redirect,
+    response::{IntoResponse, Redirect, Response},
     routing::{MethodRouter, Route, get, on_service},
 };
 use tower::{layer::layer_fn, service_fn};
@@ -15,11 +16,13 @@ use utoipa::openapi::HttpMethod;
 use utoipa_axum::PathItemExt;
 
 use crate::{
-    Server, cors, error,
+    Server, cors,
+    error::MethodRefused,
     operation::Operation,
     query::{KnownParameters, ParameterNames, parameter_names},
     row::Row,
     runner::{OperationRunner, perform_always, route_handler},
+    similar_route::longer_route,
 };
 
 /// Routes whose requests are counted and logged by their paths.
@@ -137,9 +140,18 @@ impl Routes {
     ) -> Router {
         self.router
             .fallback(missing)
-            .method_not_allowed_fallback(error::wrong_method)
+            .method_not_allowed_fallback(wrong_method)
             .with_state(self.server)
     }
+}
+
+/// Answers requests whose method the path does not accept. The router adds the methods that it accepts,
+/// which the envelope names.
+async fn wrong_method(State(server): State<Arc<Server>>, uri: Uri) -> Response {
+    let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
+    let refused = MethodRefused(longer_route(&server, uri.path()));
+    response.extensions_mut().insert(refused);
+    response
 }
 
 /// Redirects to the same address without its final slash. The target is relative, because a proxy may

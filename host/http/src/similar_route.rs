@@ -1,4 +1,4 @@
-//! The route for which a request with an unknown path was probably meant.
+//! The route for which a request was probably meant whose path is unknown or does not take its method.
 
 use app::core::spelling::is_near_miss;
 
@@ -18,6 +18,16 @@ pub fn similar_route(server: &Server, path: &str) -> Option<String> {
     similar
         .min_by_key(|(wrong, _)| *wrong)
         .map(|(_, route)| route.to_owned())
+}
+
+/// Returns the path of the route that a path leads to with one more segment, for example an id or a slug.
+pub(crate) fn longer_route(server: &Server, path: &str) -> Option<String> {
+    let routes = server.requests.routes();
+    let longer = routes.iter().find(|route| {
+        let last = route.path().strip_prefix(path);
+        last.is_some_and(|last| last.starts_with("/{") && last.rfind('/') == Some(0))
+    });
+    longer.map(|route| route.path().to_owned())
 }
 
 /// Returns the number of misspelled segments of a path that was meant as that of a route, or `None` if it

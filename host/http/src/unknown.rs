@@ -48,6 +48,12 @@ impl Warning {
     pub(super) fn refusal(&self) -> String {
         self.to_string().replace(" is ignored", " is not allowed")
     }
+
+    /// Returns true if a problem is that the nearest known name is missing, for which this one was sent.
+    fn is_named_by(&self, problem: &str) -> bool {
+        let missing = problem.split_once(": is required; ");
+        missing.is_some_and(|(path, _)| self.suggestion.ends_with(&format!("`{path}`")))
+    }
 }
 
 impl fmt::Display for Warning {
@@ -58,7 +64,7 @@ impl fmt::Display for Warning {
 
 impl Warnings {
     /// Returns true if nothing was unknown.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
 
@@ -79,6 +85,12 @@ impl Warnings {
         } else {
             self.unnamed += 1;
         }
+    }
+
+    /// Removes the warnings about names that a problem of the request names already.
+    pub(super) fn remove_named_by(&mut self, problems: &[String]) {
+        self.named
+            .retain(|warning| !problems.iter().any(|line| warning.is_named_by(line)));
     }
 
     /// Spells the suggested names with the word of an installation.

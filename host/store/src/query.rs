@@ -183,6 +183,19 @@ impl Query {
         )
     }
 
+    /// Demands that a field equals one of several values, if there are any.
+    pub fn filter<S: Into<Scalar>>(
+        self,
+        field: &str,
+        values: impl IntoIterator<Item = S>,
+    ) -> Query {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return self;
+        }
+        self.any_of(field, values)
+    }
+
     /// Requires that a string contains a part.
     pub fn contains(self, field: &str, part: &str) -> Query {
         self.test(field, Predicate::Contains(part.to_owned()))

@@ -407,9 +407,7 @@ async fn one_project_cannot_hold_the_whole_model() {
     let text = json!({ "text": "go" });
     let say = async |project: &Client| project.post(&path, &text).await;
     let greedy_ones = join_all((0..6).map(|_| say(&greedy)));
-    let asked = harness::wait_until("three are asked", || async {
-        Host::application().seen(&tag).len() == 3
-    });
+    let asked = Host::application().wait_for_requests(&tag, 3);
     let (all, neighbors) = tokio::join!(greedy_ones, async {
         asked.await;
         say(&neighbor).await

@@ -95,10 +95,7 @@ async fn all_writers_on_two_servers_succeed() {
     let two = one.setup().another().start().await;
     let clients = [one.as_project(), two.with_key(&one.project_key)];
     let path = format!("/toolkits/{slug}");
-    wait_until("the toolkit is seen", || async {
-        clients[1].get(&path).await.status == 200
-    })
-    .await;
+    clients[1].wait_for(&path).await;
     assert_eq!(refused(&clients, &slug).await, Vec::<u16>::new());
 }
 

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::{
     budget::{assert_refused, start},
-    cancellation::asked,
     files::uploaded,
     given,
 };
@@ -192,13 +191,10 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
     neighbor.execute(&echo, json!({ "after": 1 })).await.data();
     tokio::select! {
         ended = attacker.execute(&fetch, waits) => panic!("the provider never answers: {ended:#?}"),
-        () = asked(&tag) => {}
+        () = Host::application().wait_for_requests(&tag, 1) => {}
     }
     neighbor.execute(&echo, json!({ "after": 2 })).await.data();
-    wait_until("the provider's connection is closed", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    Host::application().wait_for_abandoned(&tag, 1).await;
 }
 
 #[tokio::test]
@@ -327,7 +323,7 @@ async fn files_of_calls_count_toward_shared_run_memory() {
     let tag = unique(8);
     let holding = run(format!("hang/{tag}"));
     let attack = async {
-        asked(&tag).await;
+        Host::application().wait_for_requests(&tag, 1).await;
         let further = (0..16).map(|_| run(format!("echo/{}", unique(8))));
         peak_of(&host, join_all(further)).await
     };

@@ -23,8 +23,7 @@ async fn publish(host: &Host, manifest: &Value) -> Answer {
 
 /// Publishes a tool with one schema that returns its arguments, and returns the slug.
 async fn published(host: &Host, place: &str, schema: Value) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["tools"][0][place] = schema;
     publish(host, &manifest).await.expect(201);
     guest::tool(&slug)
@@ -155,8 +154,7 @@ async fn wrong_values_take_bounded_memory() {
 
 #[tokio::test]
 async fn value_with_too_many_steps_is_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     // Hundreds of schemas validate each item, which is more work than its two bytes justify.
     let many: Vec<_> = (0..450)
         .map(|number| json!({ "not": { "const": number } }))
@@ -294,8 +292,7 @@ async fn versions_are_days_of_the_calendar() {
 
 #[tokio::test]
 async fn guests_cannot_claim_kinds_of_the_platform() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     for (kind, told) in [
         ("tool_timeout", "internal"),
         ("file_not_kept", "internal"),

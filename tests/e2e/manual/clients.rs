@@ -53,7 +53,7 @@ async fn calls_of_clients_page_work() {
         .with("operator_word", "composio")
         .with("sandbox.compile_cpu_s", "600")
         .with("toolkits", toolkits.path().to_str().unwrap())
-        .with("net.rewrite", github().await)
+        .with("net.rewrite", github())
         .start()
         .await;
     let app = json!({ "client_id": "client", "client_secret": harness::secret() });

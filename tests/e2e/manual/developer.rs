@@ -18,8 +18,8 @@ use crate::documents;
 /// Enters a key on the page of a link, as its user does.
 fn connect_in_browser(link: &Value) {
     let mut browser = Browser::open(link["redirect_url"].as_str().unwrap());
-    browser.write(&format!("re_{}", harness::secret()));
-    browser.send("Enter");
+    browser.order("type", &format!("re_{}", harness::secret()));
+    browser.order("send", "Enter");
     assert_eq!(browser.says("alert"), "", "{}", browser.page);
 }
 
@@ -38,10 +38,10 @@ async fn commands_of_developer_page_work() {
     let inbox = Inbox::start();
     let rewrite = format!(
         "https://api.resend.com={},{INBOX_ORIGIN}={},https://hacker-news.firebaseio.com={},{}",
-        resend().await,
+        resend(),
         inbox.origin,
-        news().await,
-        github().await
+        news(),
+        github()
     );
     let toolkits = documents::folder_with(&["documents", "github", "hackernews", "resend"]);
     let mut shell = served(folder.path(), toolkits.path(), &rewrite).await;

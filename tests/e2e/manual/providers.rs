@@ -11,28 +11,17 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
+use harness::loopback::serve;
 use serde_json::json;
 
-/// Starts a fake provider on loopback and returns its origin.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it serves for as long as the test runs"
-)]
-async fn serve(router: Router) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    origin
-}
-
 /// Starts an Open-Meteo with one forecast.
-pub(crate) async fn weather() -> String {
+pub(crate) fn weather() -> String {
     let now = json!({ "current": { "time": "2026-03-01T07:00", "temperature_2m": 4.2, "wind_speed_10m": 11.0 } });
-    serve(Router::new().route("/v1/forecast", get(async move || Json(now)))).await
+    serve(Router::new().route("/v1/forecast", get(async move || Json(now))))
 }
 
 /// Starts a provider with one item.
-pub(crate) async fn items() -> String {
+pub(crate) fn items() -> String {
     let item = async |InPath(id): InPath<u64>| match id {
         7 => (StatusCode::OK, Json(json!({ "name": "seven" }))),
         _ => (
@@ -40,11 +29,11 @@ pub(crate) async fn items() -> String {
             Json(json!({ "message": "no such item" })),
         ),
     };
-    serve(Router::new().route("/v1/items/{id}", get(item))).await
+    serve(Router::new().route("/v1/items/{id}", get(item)))
 }
 
 /// Starts a Hacker News on which a story is posted before each request for the newest ones.
-pub(crate) async fn news() -> String {
+pub(crate) fn news() -> String {
     let posted = Arc::new(AtomicU64::new(0));
     let story = async |InPath(file): InPath<String>| {
         let id: u64 = file.trim_end_matches(".json").parse().unwrap();
@@ -57,21 +46,21 @@ pub(crate) async fn news() -> String {
             async move { Json((0..=newest).collect::<Vec<_>>()) }
         }),
     );
-    serve(router.route("/v0/item/{file}", get(story))).await
+    serve(router.route("/v0/item/{file}", get(story)))
 }
 
 /// Starts a Resend with one domain.
-pub(crate) async fn resend() -> String {
+pub(crate) fn resend() -> String {
     let domains = json!({ "has_more": false, "data": [
         { "id": "d-1", "name": "mail.acme.com", "status": "verified", "region": "eu-west-1",
           "created_at": "2026-04-26T20:21:26Z" },
     ] });
-    serve(Router::new().route("/domains", get(async move || Json(domains)))).await
+    serve(Router::new().route("/domains", get(async move || Json(domains))))
 }
 
 /// Starts a GitHub with one user, who grants everything. Returns the value of `net.rewrite` that leads
 /// to it.
-pub(crate) async fn github() -> String {
+pub(crate) fn github() -> String {
     let token =
         json!({ "access_token": harness::secret(), "scope": "read:user", "token_type": "bearer" });
     let user = json!({ "login": "octocat", "id": 1, "type": "User", "html_url": "https://github.com/octocat",
@@ -79,7 +68,7 @@ pub(crate) async fn github() -> String {
     let router = Router::new()
         .route("/login/oauth/access_token", post(async move || Json(token)))
         .route("/user", get(async move || Json(user)));
-    let origin = serve(router).await;
+    let origin = serve(router);
     format!("https://github.com={origin},https://api.github.com={origin}")
 }
 

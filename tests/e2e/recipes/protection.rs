@@ -1,6 +1,6 @@
 //! What a session stores for others: steps that it may run itself, and copies that actions keep.
 
-use harness::{Client, Guest, Host, Postgres, guest, unique, wait_until};
+use harness::{Client, Guest, Host, Postgres, unique, wait_until};
 use serde_json::{Value, json};
 
 use super::{Given, execute, recipe, seen};
@@ -15,8 +15,7 @@ struct Trigger {
 
 impl Trigger {
     async fn new(host: &Host, project: &Client) -> Self {
-        let toolkit = given::slug();
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let (toolkit, mut manifest) = given::manifest_with_key();
         let trigger = given::trigger(&toolkit, "POSTED");
         manifest["triggers"] = json!([trigger]);
         host.publish(Guest::poll().component(), &manifest).await;
@@ -41,14 +40,7 @@ impl Trigger {
 
     /// Lets an instance report its event, and returns the run of the action.
     async fn fire(&self, id: &str) -> Value {
-        let read = format!("/trigger_instances/active?trigger_ids={id}");
-        wait_until("the first poll was made", async || {
-            let read = self.project.get(&read).await.expect(200);
-            read["items"][0]["last_poll_at"].is_string()
-        })
-        .await;
-        let poll = format!("/trigger_instances/manage/{id}/poll");
-        self.project.post(&poll, &json!({})).await.expect(200);
+        given::poll(&self.project, id).await;
         let actions = format!("/trigger_instances/manage/{id}/actions");
         let action = async || self.project.get(&actions).await.expect(200)["items"][0].clone();
         let has_ended =

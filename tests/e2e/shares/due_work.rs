@@ -70,8 +70,7 @@ async fn polled(host: &Host, toolkit: &str) -> (Vec<polling::Given>, polling::Gi
 
 /// Publishes a tool that fetches its argument `url` without an account.
 async fn fetch(host: &Host) -> String {
-    let slug = given::slug();
-    let mut manifest = guest::manifest(&slug);
+    let (slug, mut manifest) = given::manifest();
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::fetch().component(), &manifest).await;

@@ -35,8 +35,8 @@ pub struct Filled {
 }
 
 impl AuthScheme {
-    /// Returns a value for each field that has one, including defaults. An empty value counts as
-    /// missing. Names that are not fields are ignored: the caller decides about them.
+    /// Returns a value for each field that has one, including defaults. An empty or blank value counts
+    /// as missing. Names that are not fields are ignored: the caller decides about them.
     ///
     /// # Errors
     /// Every missing field, and every field that does not accept its value.
@@ -49,7 +49,7 @@ impl AuthScheme {
         for field in &self.fields {
             let value = given(&field.name)
                 .map(|value| field.bare(value))
-                .filter(|value| !value.is_empty());
+                .filter(|value| !value.trim().is_empty());
             match value.or_else(|| field.default.clone()) {
                 Some(value) if field.accepts(&value) => values.push((field, value)),
                 Some(_) => problems.push(FieldProblem {
@@ -306,7 +306,7 @@ mod tests {
     fn field_problems_are_listed_without_values() {
         let scheme = scheme();
         let problems = scheme
-            .complete(lookup(&[("region", "mars"), ("key", "")]))
+            .complete(lookup(&[("region", "mars"), ("key", " ")]))
             .unwrap_err();
         let lines: Vec<_> = problems.iter().map(FieldProblem::to_string).collect();
         assert_eq!(

@@ -9,13 +9,13 @@ use app::{
         self, AuthConfig, Changes, Credentials, Filter, NewAuthConfig, Proxy, Status,
     },
     catalog::LATEST,
-    core::ids::AuthConfigId,
+    core::{ids::AuthConfigId, spelling::other_word_meant},
 };
 
 pub(crate) use self::requests::ToolkitSlug;
 use http::{
     ApiResult, Created, IN_TABLE, Json, Listed, Page, Path, Position, ProjectKey, Query, Server,
-    Success, SuccessWithMessage, errors, run_to_completion,
+    Success, SuccessWithMessage, branding::DEFAULT_BRAND, errors, run_to_completion,
 };
 
 use self::{
@@ -54,9 +54,11 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
             })?)
         }
         kind if *kind == *managed => None,
-        _ => {
+        kind => {
+            let word = server.branding.rename(DEFAULT_BRAND);
+            let question = other_word_meant(kind, &word, [&*managed]);
             return Err(errors::invalid(format!(
-                "auth_config.type: must be use_custom_auth or {managed}"
+                "auth_config.type: must be use_custom_auth or {managed}{question}"
             ))
             .into());
         }

@@ -1,6 +1,7 @@
 //! Executions of tools.
 
 use app::{
+    Error,
     catalog::Snapshot,
     core::{ids::LogId, request_id::RequestId},
     runs::{self, Execution, Input, ToolCall, prompt::Prompt},
@@ -92,7 +93,12 @@ pub(crate) async fn execute(
     let version = notes.version.as_deref();
     let version = version.unwrap_or_else(|| prefix.tool_version());
     let tool = key.app().catalog.tool(&slug, version)?;
-    let execution = runs::execute(key.app(), &key.project, &tool, call).await?;
+    let execution = runs::execute(key.app(), &key.project, &tool, call)
+        .await
+        .map_err(|cause| match notes.misplaces_arguments {
+            true => with_wrapper_named(cause),
+            false => cause,
+        })?;
     let unknown = &execution.unknown_arguments;
     CURRENT_REQUEST.with(|context| context.warnings.lock().add_arguments(unknown));
     let tells_versions = prefix == Prefix::V3 && notes.version.is_none();
@@ -121,10 +127,24 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
     ))
 }
 
+/// Adds to the problems of missing arguments that the body has them in the wrong place.
+fn with_wrapper_named(cause: Error) -> Error {
+    if !cause.is(&errors::ARGUMENTS_INVALID) {
+        return cause;
+    }
+    let problems = cause.problems().iter();
+    let problems: Vec<_> = problems
+        .map(|line| format!("{line}; send the arguments inside `arguments`, which the body lacks"))
+        .collect();
+    cause.with_problems(problems)
+}
+
 /// Facts about the body of an execution, in addition to the call itself.
 struct BodyNotes {
     /// The version selector that the body names.
     version: Option<String>,
+    /// True if the body has unknown members instead of arguments.
+    misplaces_arguments: bool,
     warnings: Warnings,
 }
 
@@ -134,12 +154,15 @@ fn request(
     request_id: RequestId,
 ) -> ApiResult<(ToolCall, BodyNotes)> {
     let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
+    let misplaces_arguments =
+        body.arguments.is_none() && body.text.is_none() && !warnings.is_empty();
     let input = input(bytes, body.text, body.arguments, headers)?;
     let user_id = body.user_id.or(body.entity_id);
     refuse_nul("user_id", user_id.as_deref())?;
     let account = named_account(body.connected_account_id)?;
     let notes = BodyNotes {
         version: not_blank(body.version),
+        misplaces_arguments,
         warnings,
     };
     let call = ToolCall {

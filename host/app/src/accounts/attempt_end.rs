@@ -42,24 +42,25 @@ pub(super) async fn activate(
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::attempt_unknown());
         };
-        let Some(config) = auth_configs::find(app, project, &owner.auth_config).await? else {
+        let Some(config) = auth_configs::find(&app.store, &project.id, &owner.auth_config).await?
+        else {
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::auth_config_not_found(&owner.auth_config));
         };
         let now = app.clock.now();
         account.body.set_status(status, None, now);
         account.body.attempt_number += 1;
-        let (_, credential) = open_credential(app, project, &account).await?;
+        let (_, credential) = open_credential(app, &account).await?;
         let scheme = Some(owner.scheme()?);
         let body = tokens
-            .build_credential(&project.id, id, scheme, values, lifetime)
+            .build_credential(&project.id, id, scheme, values, lifetime, now)
             .await?;
         let batch = Batch::at(now).check(&config).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))
     });
     let activated = activation.await.map_err(Error::from);
     if matches!(&activated, Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND)) {
-        fail_attempt(app, project, id, attempt_number, &auth_config_gone()).await?;
+        fail_attempt(app, project, id, attempt_number, &auth_config_gone(), false).await?;
     }
     activated
 }
@@ -69,55 +70,30 @@ pub(super) fn auth_config_gone() -> Failure {
     Failure::new(AUTH_CONFIG_GONE, "the auth config is deleted")
 }
 
+/// Ends an attempt without tokens. With `keeps_link`, an account whose link is still open continues to
+/// wait for its user, who can open the link again. A later attempt is not affected.
 pub(super) async fn fail_attempt(
     app: &App,
     project: &Project,
     id: &AccountId,
     attempt_number: u32,
     failure: &Failure,
-) -> Result<()> {
-    edit_attempt(app, project, id, attempt_number, |account, now| {
-        fail(account, failure, now);
-    })
-    .await
-}
-
-/// Ends a visit to the provider without tokens. The account continues to wait for its user, who can
-/// open the link again, until the link expires.
-pub(super) async fn return_to_link(
-    app: &App,
-    project: &Project,
-    id: &AccountId,
-    attempt_number: u32,
-    failure: &Failure,
-) -> Result<()> {
-    edit_attempt(app, project, id, attempt_number, |account, now| {
-        let is_link_open = account.waits_until.is_some_and(|until| until > now);
-        if account.status.is_pending() && is_link_open {
-            account.status_reason = Some(failure.error.clone());
-            account.failure = Some(failure.clone());
-            account.changed_at = now;
-        } else {
-            fail(account, failure, now);
-        }
-    })
-    .await
-}
-
-/// Changes an account at the current time, unless its attempt is a later one.
-async fn edit_attempt(
-    app: &App,
-    project: &Project,
-    id: &AccountId,
-    attempt_number: u32,
-    change: impl Fn(&mut Account, Time),
+    keeps_link: bool,
 ) -> Result<()> {
     let now = app.clock.now();
     let (owner, id) = (project.id.as_str(), id.as_str());
     app.store
         .edit(owner, id, now, |account: &mut Account| -> Result<()> {
-            if account.attempt_number == attempt_number {
-                change(account, now);
+            if account.attempt_number != attempt_number {
+                return Ok(());
+            }
+            let is_link_open = account.waits_until.is_some_and(|until| until > now);
+            if keeps_link && account.status.is_pending() && is_link_open {
+                account.status_reason = Some(failure.error.clone());
+                account.failure = Some(failure.clone());
+                account.changed_at = now;
+            } else {
+                fail(account, failure, now);
             }
             Ok(())
         })

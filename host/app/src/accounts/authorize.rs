@@ -84,7 +84,7 @@ async fn start_again(
         };
         return Ok((Batch::at(app.clock.now()), unchanged));
     }
-    let config = auth_configs::find(app, project, &account.body.auth_config)
+    let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config)
         .await?
         .filter(|config| config.body.status == auth_configs::Status::Enabled)
         .ok_or_else(|| {
@@ -93,7 +93,7 @@ async fn start_again(
             ))
         })?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let (old, credential) = open_credential(app, project, &account).await?;
+    let (old, credential) = open_credential(app, &account).await?;
     let mut values = user_values(account.body.scheme, &old);
     if let Some(scheme) = release.scheme(account.body.scheme) {
         values = scheme::complete(scheme, values).map_err(errors::account_fields)?;

@@ -8,10 +8,10 @@ use store::{Batch, CommitError, Record, Time};
 use url::Url;
 
 use super::{
-    Failure, RedirectTo,
+    Failure,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
-    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt, return_to_link},
+    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt},
     redirect::with_query,
     refresh::POLL_INTERVAL,
     tokens::TokenOwner,
@@ -29,7 +29,8 @@ const SESSION_PREFIX: &str = "session_";
 /// Time within which a browser gets the result of its callback again.
 const REPETITION_TTL: Duration = Duration::from_secs(600);
 
-/// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
+/// Handles the callback of a provider, and returns the address to which the browser is redirected.
+/// `browser` is the value of the cookie that the page has set.
 /// Fails with [`errors::ATTEMPT_UNKNOWN`] if the `state` belongs to no attempt that this browser
 /// may complete now. In that case nothing was sent and nothing has changed. A repeated callback of
 /// the browser that opened the page has the result of the first.
@@ -37,7 +38,7 @@ pub async fn callback(
     app: &App,
     query: &[(String, String)],
     browser: Option<&str>,
-) -> Result<RedirectTo> {
+) -> Result<String> {
     let state = single_parameter(query, "state").ok_or_else(errors::attempt_unknown)?;
     let name = app.attempt_record_id(Step::Authorize, state);
     let attempt = app
@@ -52,39 +53,32 @@ pub async fn callback(
     if attempt.body.until <= now || !same_browser {
         return Err(errors::attempt_unknown());
     }
-    match attempt.body.step {
-        Step::Authorize => {}
-        Step::Returned => return result_of_first(app, &name).await,
-        Step::Link | Step::Verify => return Err(errors::attempt_unknown()),
+    if attempt.body.step != Step::Authorize {
+        return result_of_first(app, &name).await;
     }
     let project = app.attempt_project(&attempt).await?;
     let id = attempt.body.account.clone();
     let account = record(app, &project, &id).await.map_err(link_gone)?;
-    let is_repeatable = attempt.body.browser.is_some();
     if account.body.attempt_number != attempt.body.attempt_number {
         // The first callback may have completed since the attempt was read.
-        return match is_repeatable {
-            true => result_of_first(app, &name).await,
-            false => Err(errors::attempt_unknown()),
-        };
+        return result_of_first(app, &name).await;
     }
-    let owner = TokenOwner::for_account(app, &project.id, &account)
-        .map_err(|_| errors::attempt_unknown())?;
+    let owner = TokenOwner::for_account(app, &account).map_err(|_| errors::attempt_unknown())?;
     let secrets = app.open_secrets(&attempt).await?;
     // The state is spent from here on: a second callback finds no record that it could use.
+    let is_repeatable = attempt.body.browser.is_some();
     let batch = match is_repeatable {
         true => Batch::at(now).update(&spent(app, &project, &attempt, now).await?),
         false => Batch::at(now).purge(&attempt),
     };
     match app.store.commit(batch).await {
         Ok(()) => {}
-        Err(CommitError::Stale) if is_repeatable => return result_of_first(app, &name).await,
-        Err(CommitError::Stale) => return Err(errors::attempt_unknown()),
+        Err(CommitError::Stale) => return result_of_first(app, &name).await,
         Err(cause) => return Err(cause.into()),
     }
     let landed = complete(app, &project, &owner, attempt.body, secrets, query, now).await;
     if is_repeatable {
-        keep_result(app, &project, &name, landed.as_ref().ok(), now).await;
+        keep_result(app, &project, &name, landed.as_ref().ok().cloned(), now).await;
     }
     landed
 }
@@ -106,15 +100,9 @@ async fn spent(
 
 /// Keeps the result of a callback for repetitions. Without a result, repetitions are refused. A
 /// failure is only logged.
-async fn keep_result(
-    app: &App,
-    project: &Project,
-    name: &str,
-    landed: Option<&RedirectTo>,
-    now: Time,
-) {
+async fn keep_result(app: &App, project: &Project, name: &str, landed: Option<String>, now: Time) {
     let secrets = PendingSecrets {
-        landed: landed.map(|landed| landed.0.clone()),
+        landed,
         ..PendingSecrets::default()
     };
     let kept = async {
@@ -136,8 +124,9 @@ async fn keep_result(
     }
 }
 
-/// Returns the result of the first callback with a state, once there is one.
-async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
+/// Returns the result of the first callback with a state, once there is one. Fails if that callback
+/// kept no result, or if the state has not been spent.
+async fn result_of_first(app: &App, name: &str) -> Result<String> {
     let timeout = app.accounts.settings.wait_timeout;
     let waiting = tokio::time::timeout(timeout, async {
         loop {
@@ -147,7 +136,7 @@ async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
                 .filter(|attempt| attempt.body.step == Step::Returned && attempt.body.until > now)
                 .ok_or_else(errors::attempt_unknown)?;
             if let Some(landed) = app.open_secrets(&attempt).await?.landed {
-                return Ok::<_, Error>(RedirectTo(landed));
+                return Ok::<_, Error>(landed);
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -167,46 +156,47 @@ async fn complete(
     secrets: PendingSecrets,
     query: &[(String, String)],
     now: Time,
-) -> Result<RedirectTo> {
+) -> Result<String> {
     let id = &owner.account;
     let callback_url = attempt.callback_url.clone();
-    let redirect = |outcome| RedirectTo(app.return_url(callback_url.as_deref(), id, outcome));
+    let redirect = |outcome| app.return_url(callback_url.as_deref(), id, outcome);
     let exchanged = exchange_callback(app, owner, &secrets, query).await;
     let mut values = secrets.values;
     let attempt_number = attempt.attempt_number;
     let tokens = match exchanged {
         Ok(tokens) => tokens,
-        Err(NoTokens::Reported(failure)) if attempt.browser.is_some() => {
-            return_to_link(app, project, id, attempt_number, &failure).await?;
-            return Ok(redirect(Err(failure.error)));
-        }
-        Err(NoTokens::Reported(failure) | NoTokens::Failed(failure)) => {
-            fail_attempt(app, project, id, attempt_number, &failure).await?;
+        Err(no_tokens) => {
+            let is_reported = matches!(no_tokens, NoTokens::Reported(_));
+            let (NoTokens::Reported(failure) | NoTokens::Failed(failure)) = no_tokens;
+            let keeps_link = is_reported && attempt.browser.is_some();
+            fail_attempt(app, project, id, attempt_number, &failure, keeps_link).await?;
             return Ok(redirect(Err(failure.error)));
         }
     };
     let lifetime = tokens.lifetime;
     values.extend(tokens.values);
-    if let Some(verifier) = &project.stored.config.verifier_url {
+    let landed = if let Some(verifier) = &project.stored.config.verifier_url {
         let secrets = PendingSecrets {
             values,
             lifetime: lifetime.map(|lifetime| lifetime.as_secs()),
             ..PendingSecrets::default()
         };
-        return request_verification(app, project, owner, verifier, attempt, secrets, now).await;
-    }
-    match activate(app, project, owner, attempt_number, &values, lifetime).await {
-        Ok(()) => Ok(redirect(Ok(()))),
+        request_verification(app, project, owner, verifier, attempt, secrets, now).await
+    } else {
+        let activated = activate(app, project, owner, attempt_number, &values, lifetime).await;
+        activated.map(|()| redirect(Ok(())))
+    };
+    match landed {
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Ok(redirect(Err("superseded".into()))),
         Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND) => {
             Ok(redirect(Err(AUTH_CONFIG_GONE.into())))
         }
-        Err(cause) => Err(cause),
+        landed => landed,
     }
 }
 
 /// Keeps the tokens until the project has confirmed its user, and redirects the browser to the
-/// project. The tokens are revoked if a newer attempt has replaced this one.
+/// project. Revokes the tokens and fails if a newer attempt has replaced this one.
 async fn request_verification(
     app: &App,
     project: &Project,
@@ -215,7 +205,7 @@ async fn request_verification(
     attempt: ConnectionAttempt,
     secrets: PendingSecrets,
     now: Time,
-) -> Result<RedirectTo> {
+) -> Result<String> {
     let id = &owner.account;
     let session = secret(SESSION_PREFIX);
     let name = app.attempt_record_id(Step::Verify, &session);
@@ -235,15 +225,14 @@ async fn request_verification(
         Ok((batch.insert(project.id.as_str(), &name, &verification), ()))
     });
     match stored.await.map_err(Error::from) {
-        Ok(()) => with_query(verifier_url, &[("session_uri", &session)]).map(RedirectTo),
-        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
-            let tokens = &app.accounts;
-            tokens.revoke_best_effort(owner, &secrets.values).await;
-            let callback_url = verification.callback_url.as_deref();
-            let outcome = Err("superseded".to_owned());
-            Ok(RedirectTo(app.return_url(callback_url, id, outcome)))
+        Ok(()) => with_query(verifier_url, &[("session_uri", &session)]),
+        Err(cause) => {
+            if cause.is(&errors::ATTEMPT_UNKNOWN) {
+                let tokens = &app.accounts;
+                tokens.revoke_best_effort(owner, &secrets.values).await;
+            }
+            Err(cause)
         }
-        Err(cause) => Err(cause),
     }
 }
 

@@ -52,11 +52,11 @@ pub async fn complete(
     let account = record(app, project, &id)
         .await
         .map_err(|_| errors::session_not_found())?;
-    let owner = TokenOwner::for_account(app, &project.id, &account)?;
+    let owner = TokenOwner::for_account(app, &account)?;
     if account.body.user_id != user.trim() {
         let problem = "the user who authorized the connection is not the user of the account";
         let failure = Failure::new("user_mismatch", problem);
-        fail_attempt(app, project, &id, attempt_number, &failure).await?;
+        fail_attempt(app, project, &id, attempt_number, &failure, false).await?;
         let tokens = &app.accounts;
         tokens.revoke_best_effort(&owner, &secrets.values).await;
         return Err(errors::account_refused(format!(

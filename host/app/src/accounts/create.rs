@@ -271,7 +271,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     let now = app.clock.now();
     let scheme = validated.scheme();
     let credential = tokens
-        .build_credential(&project.id, &id, scheme, values, lifetime)
+        .build_credential(&project.id, &id, scheme, values, lifetime, now)
         .await?;
     let account = validated.new_account(Status::Active, None, now)?;
     let inserted = validated.insert(app, project, &id, account, credential, None);

@@ -13,7 +13,6 @@ use crate::{
         clock::time_after,
         vault::{SealContext, Sealed, Vault},
     },
-    projects::Project,
     work::{Claimable, WorkState, jittered},
 };
 
@@ -157,11 +156,10 @@ pub(super) struct RefreshTimes {
 /// Returns the decrypted values of an account and the record that holds them.
 pub(super) async fn open_credential(
     app: &App,
-    project: &Project,
     record: &Record<Account>,
 ) -> Result<(Values, Record<Credential>)> {
     // A missing record means that the account was deleted after it was read.
-    let stored = app.store.get(project.id.as_str(), &record.id).await?;
+    let stored = app.store.get(&record.project, &record.id).await?;
     let credential = stored.ok_or_else(|| errors::account_not_found(&record.id))?;
     let values = open_values(&app.vault, &credential, app.clock.now()).await?;
     Ok((values, credential))

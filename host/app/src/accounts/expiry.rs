@@ -23,7 +23,7 @@ impl TokenManager {
         };
         account.body.set_status(status, Some(reason), batch.now);
         let batch = batch.update(&account);
-        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
+        let config = auth_configs::find(&self.store, &owner.project, &owner.auth_config).await?;
         let values = scheme::mask_values(owner.scheme().ok(), values);
         let view = AccountView::new(account, values, config.as_ref());
         self.expiry.add(batch, view).await

@@ -34,7 +34,7 @@ pub(super) async fn fill(
             "account {id} is connected with {actual}: only fields of this scheme can be changed, and tokens cannot be set"
         )));
     }
-    let (values, credential) = open_credential(app, project, account).await?;
+    let (values, credential) = open_credential(app, account).await?;
     let scheme = release.scheme(mode);
     let mut values = merged_values(scheme, user_values(mode, &values), given)?;
     check_size(&values)?;
@@ -44,11 +44,12 @@ pub(super) async fn fill(
         let config = auth_configs::get(app, project, &account.body.auth_config).await?;
         (values, lifetime) = tokens.obtain(&config, scheme, values).await?;
     }
+    let now = app.clock.now();
     let body = tokens
-        .build_credential(&project.id, id, scheme, &values, lifetime)
+        .build_credential(&project.id, id, scheme, &values, lifetime, now)
         .await?;
     let filled = status_after(id, account.body.status, Event::Filled)?;
-    account.body.set_status(filled, None, app.clock.now());
+    account.body.set_status(filled, None, now);
     Ok(Record { body, ..credential })
 }
 

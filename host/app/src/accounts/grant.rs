@@ -133,7 +133,8 @@ pub(super) async fn newest_active(
             if gone.contains(&record.body.auth_config) {
                 continue;
             }
-            let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+            let config =
+                auth_configs::find(&app.store, &project.id, &record.body.auth_config).await?;
             if config.is_some() {
                 return Ok(record);
             }
@@ -159,7 +160,7 @@ pub(super) async fn active_config(
         let status = record.body.status.into_str();
         return Err(errors::account_not_active(&record.id, status));
     }
-    let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+    let config = auth_configs::find(&app.store, &project.id, &record.body.auth_config).await?;
     config.ok_or_else(|| {
         let state = "without its auth config, which was deleted";
         errors::account_not_active(&record.id, state)
@@ -192,11 +193,11 @@ pub(super) async fn grant_account(
     }
     let proxy = auth_configs::net_proxy(app, &config).await?;
     let account_values = match token {
-        FirstToken::Fresh => usable_values(app, project, record).await?,
-        FirstToken::Stored => open_credential(app, project, record).await?.0,
+        FirstToken::Fresh => usable_values(app, record).await?,
+        FirstToken::Stored => open_credential(app, record).await?.0,
     };
     let values = with_client(app, &config, account_values).await?;
-    let mut granted = refreshing_grant(app, project, release, record, &values)?.via_proxy(proxy);
+    let mut granted = refreshing_grant(app, release, record, &values)?.via_proxy(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config.clone());
     granted.source = Source::ConnectedAccount;
@@ -207,18 +208,14 @@ pub(super) async fn grant_account(
 
 /// Returns the values of an account. If the account is connected, a token that expires soon is
 /// refreshed first.
-pub(super) async fn usable_values(
-    app: &App,
-    project: &Project,
-    record: &Record<Account>,
-) -> Result<Values> {
+pub(super) async fn usable_values(app: &App, record: &Record<Account>) -> Result<Values> {
     if record.body.scheme.has_flow() && record.body.status.is_connected() {
-        let owner = TokenOwner::for_account(app, &project.id, record)?;
+        let owner = TokenOwner::for_account(app, record)?;
         let manager = &app.accounts;
         let fresh = manager.fresh_values(&owner, RefreshReason::ExpiresSoon);
         return fresh.await;
     }
-    let (values, _) = open_credential(app, project, record).await?;
+    let (values, _) = open_credential(app, record).await?;
     Ok(values)
 }
 

@@ -17,7 +17,6 @@ use crate::{
     accounts::errors,
     catalog::Release,
     core::ids::{AccountId, AuthConfigId},
-    projects::Project,
 };
 
 /// Origin of the credential of a call.
@@ -82,7 +81,6 @@ impl Granted {
 /// Grants a credential that is refreshed if the provider rejects it and the scheme supports it.
 pub(super) fn refreshing_grant(
     app: &App,
-    project: &Project,
     release: &Release,
     record: &Record<Account>,
     values: &Values,
@@ -95,7 +93,7 @@ pub(super) fn refreshing_grant(
         let credential = Arc::new(scheme::credential(scheme, values));
         granted.grant = Some(Arc::new(RefreshingGrant {
             manager: app.accounts.clone(),
-            owner: TokenOwner::for_account(app, &project.id, record)?,
+            owner: TokenOwner::for_account(app, record)?,
             current: Mutex::new((credential, token.clone())),
         }));
     }

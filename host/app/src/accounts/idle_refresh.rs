@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use gate::Shares;
+use store::Record;
 
 use super::{
     Account, Status,
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     App, Result,
     accounts::errors,
-    core::{clock::time_after, ids::ProjectId},
+    core::clock::time_after,
     projects,
     work::{Admission, Claim, Next, Queue, doubled},
 };
@@ -42,18 +43,19 @@ pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
 
 async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     let batch = claim.batch().await?;
-    let owner = match user_of(app, &claim).await? {
-        TokenUser::Active(owner) => owner,
-        TokenUser::Paused => {
-            let due = time_after(batch.now, app.accounts.settings.idle_refresh_after);
-            return Ok(Next::At(due));
-        }
-        TokenUser::None => {
-            claim
-                .end(batch, |credential| credential.work.due = None)
-                .await?;
-            return Ok(Next::Ended);
-        }
+    let account = account_of(app, &claim).await?;
+    let status = account.as_ref().map(|account| account.body.status);
+    if status == Some(Status::Inactive) {
+        // The account may be resumed at any time.
+        let due = time_after(batch.now, app.accounts.settings.idle_refresh_after);
+        return Ok(Next::At(due));
+    }
+    let active = account.filter(|_| status == Some(Status::Active));
+    let owner = active.and_then(|account| TokenOwner::for_account(app, &account).ok());
+    let Some(owner) = owner else {
+        let ended = claim.end(batch, |credential| credential.work.due = None);
+        ended.await?;
+        return Ok(Next::Ended);
     };
     if let Some(retry_at) = claim.body().await.retry_at.filter(|at| *at > batch.now) {
         return Ok(Next::At(retry_at));
@@ -72,29 +74,10 @@ async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     Ok(Next::Ended)
 }
 
-/// Account that uses a token.
-enum TokenUser {
-    Active(TokenOwner),
-    /// The account may be resumed at any time.
-    Paused,
-    None,
-}
-
-/// Returns the account that uses a token.
-async fn user_of(app: &App, claim: &Claim<Credential>) -> Result<TokenUser> {
-    let (project, id) = (claim.project(), claim.id());
-    if !projects::is_live(&app.store, project).await? {
-        return Ok(TokenUser::None);
+/// Returns the account that uses a token, if it exists in a live project.
+async fn account_of(app: &App, claim: &Claim<Credential>) -> Result<Option<Record<Account>>> {
+    if !projects::is_live(&app.store, claim.project()).await? {
+        return Ok(None);
     }
-    let Some(account) = app.store.get::<Account>(project, id).await? else {
-        return Ok(TokenUser::None);
-    };
-    match account.body.status {
-        Status::Active => {
-            let owner = TokenOwner::for_account(app, &ProjectId::parse(project)?, &account);
-            Ok(owner.map_or(TokenUser::None, TokenUser::Active))
-        }
-        Status::Inactive => Ok(TokenUser::Paused),
-        _ => Ok(TokenUser::None),
-    }
+    Ok(app.store.get(claim.project(), claim.id()).await?)
 }

@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use manifest::{AuthScheme, Field};
 use serde_json::Value;
-use store::{Batch, Record, Time};
+use store::{Batch, Record};
 
 use super::{
     Account, Event, Values,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, Step, link_gone},
     auth_configs::{self, AuthConfig},
-    authorize::AuthorizationInput,
+    authorize::{AuthorizationInput, AuthorizationStarted},
     create::enabled_config,
     credential::{Credential, REDIRECT_URL_VALUE, open_credential},
     scheme,
@@ -185,13 +185,13 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     if account.body.attempt_number != attempt.body.attempt_number {
         return Ok(LinkState::Closed(LinkPage::Used(brand)));
     }
-    let config = auth_configs::find(app, &project, &account.body.auth_config)
+    let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config)
         .await?
         .filter(|config| config.body.status == auth_configs::Status::Enabled);
     let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {
         return Ok(LinkState::Closed(LinkPage::Expired(brand)));
     };
-    let (mut values, _) = open_credential(app, &project, &account).await?;
+    let (mut values, _) = open_credential(app, &account).await?;
     let page_url = values.shift_remove_entry(REDIRECT_URL_VALUE);
     let scopes = match requested_scopes(app, &config, &release).await {
         Err(cause) if cause.is(&errors::NO_MANAGED_AUTH) => {
@@ -237,7 +237,7 @@ async fn requested_scopes(
 
 /// Rewrites the problem with a value for people: they know nothing of patterns.
 fn for_people(problem: &str) -> String {
-    if problem.starts_with("is required") {
+    if problem.starts_with("is required") || problem == scheme::EMPTY_PROBLEM {
         "A value is required.".to_owned()
     } else if problem.starts_with("does not match") {
         "The value does not have the expected form.".to_owned()
@@ -250,23 +250,6 @@ fn text(values: &Values, name: &str) -> Option<String> {
     values.get(name).and_then(scheme::text)
 }
 
-fn set_redirected(account: &mut Account, now: Time) -> Result<()> {
-    let redirected = account.status.after(Event::Redirected);
-    account.status = redirected.ok_or_else(errors::attempt_unknown)?;
-    account.changed_at = now;
-    // An earlier visit to the provider may have failed.
-    (account.status_reason, account.failure) = (None, None);
-    Ok(())
-}
-
-fn set_filled(account: &mut Account, now: Time) -> Result<()> {
-    let filled = account.status.after(Event::Filled);
-    let status = filled.ok_or_else(errors::attempt_unknown)?;
-    account.set_status(status, None, now);
-    account.attempt_number += 1;
-    Ok(())
-}
-
 impl LinkSession {
     fn scheme(&self) -> Result<&AuthScheme> {
         self.release
@@ -274,14 +257,14 @@ impl LinkSession {
             .ok_or_else(errors::attempt_unknown)
     }
 
-    /// Changes the account and replaces its credential, if the link still belongs to the account's
-    /// attempt and the auth config still allows new connections.
-    async fn change<F: Future<Output = Result<Credential>>>(
+    /// Replaces the credential of the account. Its status changes as after the start of an authorization,
+    /// or without one as after its fields were filled in. Fails if the link does not belong to the account's
+    /// attempt any more, or the auth config allows no new connections.
+    async fn change(
         &self,
         app: &App,
-        add_records: impl Fn(Batch) -> Batch,
-        change: impl Fn(&mut Account, Time) -> Result<()>,
-        credential: impl Fn() -> F,
+        credential: &Credential,
+        started: Option<&AuthorizationStarted>,
     ) -> Result<()> {
         let project = &self.project;
         let id = &self.attempt.body.account;
@@ -292,14 +275,22 @@ impl LinkSession {
             if account.body.attempt_number != self.attempt.body.attempt_number {
                 return Err(errors::attempt_unknown());
             }
-            let (_, old) = open_credential(app, project, &account).await?;
-            change(&mut account.body, now)?;
-            let body = credential().await?;
-            let batch = Batch::at(now)
+            let (_, old) = open_credential(app, &account).await?;
+            let body = credential.clone();
+            let mut batch = Batch::at(now)
                 .check(&config)
-                .update(&account)
                 .update(&Record { body, ..old });
-            Ok((add_records(batch), ()))
+            let event = if let Some(started) = started {
+                batch = batch.insert(project.id.as_str(), &started.name, &started.attempt);
+                Event::Redirected
+            } else {
+                account.body.attempt_number += 1;
+                Event::Filled
+            };
+            let status = account.body.status.after(event);
+            let status = status.ok_or_else(errors::attempt_unknown)?;
+            account.body.set_status(status, None, now);
+            Ok((batch.update(&account), ()))
         });
         Ok(changed.await?)
     }
@@ -337,13 +328,8 @@ impl LinkSession {
         let started = input.start_authorization(app).await?;
         let mut pending = complete;
         pending.extend(self.page_url.clone());
-        self.change(
-            app,
-            |batch| batch.insert(project.id.as_str(), &started.name, &started.attempt),
-            set_redirected,
-            || app.accounts.seal(&project.id, id, &pending),
-        )
-        .await?;
+        let credential = app.accounts.seal(&project.id, id, &pending).await?;
+        self.change(app, &credential, Some(&started)).await?;
         Ok(Submitted::Redirect(started.url))
     }
 
@@ -356,14 +342,11 @@ impl LinkSession {
         lifetime: Option<Duration>,
     ) -> Result<Submitted> {
         let id = &self.attempt.body.account;
-        let (tokens, project) = (&app.accounts, &self.project.id);
-        self.change(
-            app,
-            |batch| batch,
-            set_filled,
-            || tokens.build_credential(project, id, Some(scheme), values, lifetime),
-        )
-        .await?;
+        let (tokens, project, now) = (&app.accounts, &self.project.id, app.clock.now());
+        let credential = tokens
+            .build_credential(project, id, Some(scheme), values, lifetime, now)
+            .await?;
+        self.change(app, &credential, None).await?;
         let callback_url = self.attempt.body.callback_url.as_deref();
         let url = app.return_url(callback_url, id, Ok(()));
         Ok(Submitted::Redirect(url))

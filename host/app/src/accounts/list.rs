@@ -86,14 +86,10 @@ pub(super) async fn connected_view(
     project: &Project,
     connected: Connected,
 ) -> Result<AccountView> {
-    let Connected {
-        account,
-        credential,
-        config,
-    } = connected;
-    let values = open_values(&app.vault, &credential, app.clock.now()).await?;
-    let config = Some(&config);
-    Ok(view(app, project, account, &credential, values, config))
+    let credential = &connected.credential;
+    let values = open_values(&app.vault, credential, app.clock.now()).await?;
+    let (account, config) = (connected.account, Some(&connected.config));
+    Ok(view(app, project, account, credential, values, config))
 }
 
 /// Returns a page of accounts and their total number. A page whose values have more than
@@ -104,20 +100,17 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<AccountView>> {
-    let mut query = Query::for_project(project.id.as_str()).window(window);
+    let statuses = filter.statuses.iter().map(|status| status.into_str());
+    let mut query = Query::for_project(project.id.as_str())
+        .window(window)
+        .filter("status", statuses);
     for (field, accepted) in [
         ("toolkit", &filter.toolkits),
         ("user_id", &filter.users),
         ("auth_config", &filter.auth_configs),
         ("id", &filter.ids),
     ] {
-        if !accepted.is_empty() {
-            query = query.any_of(field, accepted.iter().map(String::as_str));
-        }
-    }
-    if !filter.statuses.is_empty() {
-        let statuses = filter.statuses.iter().map(|status| status.into_str());
-        query = query.any_of("status", statuses);
+        query = query.filter(field, accepted.iter().map(String::as_str));
     }
     query = match filter.account_type {
         None => query,

@@ -64,7 +64,6 @@ pub use link_page::{Brand, Form, FormField, LinkPage, Submitted, open_link, subm
 pub use list::{AccountView, Filter, get, list};
 pub use oauth_clients::client_metadata;
 pub(crate) use oauth_clients::{COLLECTION as CLIENTS, delete_clients, purge_clients};
-pub use redirect::RedirectTo;
 pub(crate) use redirect::check_redirect_url;
 pub use refresh::finish_tasks;
 pub use removal::{remove, revoke};

@@ -23,7 +23,7 @@ use super::{
     tokens::TokenOwner,
 };
 use crate::{
-    App, Error, Result,
+    App, Result,
     accounts::{
         auth_configs::{self, AuthConfig},
         errors,
@@ -35,7 +35,7 @@ use crate::{
         vault::{SealContext, Sealed},
     },
     projects::{self, Project},
-    work::{Claimable, WorkState},
+    work::{Claimable, WorkState, erase_list},
 };
 
 pub(crate) static COLLECTION: Collection = Collection {
@@ -193,7 +193,7 @@ impl TokenManager {
         };
         // The check prevents a registration from outliving an auth config that is deleted concurrently.
         let auth_config = &request.auth_config;
-        let config = auth_configs::find_in(&self.store, &request.project, auth_config)
+        let config = auth_configs::find(&self.store, &request.project, auth_config)
             .await?
             .ok_or_else(|| errors::auth_config_not_found(auth_config))?;
         let batch = Batch::at(now)
@@ -258,18 +258,9 @@ pub(crate) async fn delete_clients(
     project: &Project,
     config: &AuthConfigId,
 ) -> Result<()> {
-    loop {
-        // A registration in progress makes the batch stale, and the registrations are read again.
-        let deleted = app.store.change(&COLLECTION, config.as_str(), || async {
-            let clients = app.accounts.clients(&project.id, config).await?;
-            let unchanged = Batch::at(app.clock.now());
-            let batch = clients.iter().fold(unchanged, Batch::purge);
-            Ok::<_, Error>((batch, clients.len()))
-        });
-        if deleted.await? == 0 {
-            return Ok(());
-        }
-    }
+    // A registration in progress makes a batch stale, and the registrations are read again.
+    let clients = Query::for_project(project.id.as_str()).is("auth_config", config.as_str());
+    erase_list(app, &COLLECTION, clients, PURGE_BATCH_SIZE).await
 }
 
 /// Returns the address of the metadata document of an auth config's client, which is also the

@@ -13,10 +13,6 @@ const CALLBACK_PATH: &str = "/api/v3/toolkits/auth/callback";
 /// Path of the result page, for projects that set no callback URL.
 const DONE_PATH: &str = "/link/done";
 
-/// Address to which a browser is redirected after the callback.
-#[derive(Debug)]
-pub struct RedirectTo(pub String);
-
 impl App {
     /// Returns the final address for a browser: the project's callback URL with its own query, or a
     /// page of this server.

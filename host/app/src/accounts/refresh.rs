@@ -332,18 +332,13 @@ impl TokenManager {
         let lifetime = tokens.lifetime.or_else(|| stated_lifetime(&old));
         let mut values = old;
         values.extend(tokens.values);
-        let credential = self.seal(&owner.project, &owner.account, &values).await?;
-        let scheme = owner.scheme()?;
+        let (project, account, scheme) = (&owner.project, &owner.account, owner.scheme()?);
+        let credential =
+            self.build_credential(project, account, Some(scheme), &values, lifetime, now);
         let renewed = Credential {
             renewed_at: Some(now),
-            ..credential
-        }
-        .with_expiry(
-            lifetime,
-            self.is_refreshable(scheme, &values),
-            self.refresh_times(scheme),
-            now,
-        );
+            ..credential.await?
+        };
         loop {
             let ended = claim.end(Batch::at(now), |credential| {
                 credential.clone_from(&renewed);

@@ -28,9 +28,9 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         return Err(errors::account_revoked(id));
     }
     status_after(id, account.body.status, Event::Revoked)?;
-    let (values, _) = open_credential(app, project, &account).await?;
+    let (values, _) = open_credential(app, &account).await?;
     let owner = match account.body.scheme {
-        mode if mode.has_flow() => Some(TokenOwner::for_account(app, &project.id, &account)?),
+        mode if mode.has_flow() => Some(TokenOwner::for_account(app, &account)?),
         _ => None,
     };
     let revoked = match &owner {
@@ -44,7 +44,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         account.body.set_status(revoked, None, now);
         // A user who is at the provider now cannot complete the attempt any more.
         account.body.attempt_number += 1;
-        let (replaced, credential) = open_credential(app, project, &account).await?;
+        let (replaced, credential) = open_credential(app, &account).await?;
         let body = app.accounts.seal(&project.id, id, &Values::new()).await?;
         let batch = Batch::at(now).update(&account);
         Ok::<_, Error>((batch.update(&Record { body, ..credential }), replaced))
@@ -62,13 +62,13 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
 pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
-        let (values, credential) = open_credential(app, project, &account).await?;
+        let (values, credential) = open_credential(app, &account).await?;
         let batch = Batch::at(app.clock.now()).remove(&account);
         Ok::<_, Error>((batch.purge(&credential), (account, values)))
     });
     let (account, values) = removed.await?;
     if revoke && account.body.scheme.has_flow() {
-        let owner = TokenOwner::for_account(app, &project.id, &account)?;
+        let owner = TokenOwner::for_account(app, &account)?;
         app.accounts.revoke_best_effort(&owner, &values).await;
     }
     Ok(())

@@ -21,6 +21,8 @@ const GENERIC_KEY_NAMES: [&str; 5] = [
     "basic_encoded",
     "token",
 ];
+/// Problem of a required field with an empty value.
+pub(super) const EMPTY_PROBLEM: &str = "must not be empty";
 /// Name of the value with which a token is refreshed.
 const REFRESH_TOKEN_VALUE: &str = "refresh_token";
 /// Names of values that are never masked, even if the scheme does not declare them.
@@ -77,13 +79,17 @@ pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values,
     Ok(given)
 }
 
-/// Returns the line of a problem. A missing field may have been sent under a similar name.
+/// Returns the line of a problem. A missing field may be empty, or may have been sent under a similar
+/// name.
 fn field_line(problem: &FieldProblem<'_>, given: &Values) -> String {
-    let sent = given.keys().map(String::as_str);
-    let question = match problem.missing {
-        true => sent_instead(&problem.field.name, sent),
-        false => String::new(),
-    };
+    let name = &problem.field.name;
+    if !problem.missing {
+        return problem.to_string();
+    }
+    if given.contains_key(name) {
+        return format!("{name}: {EMPTY_PROBLEM}");
+    }
+    let question = sent_instead(name, given.keys().map(String::as_str));
     format!("{problem}{question}")
 }
 

@@ -75,12 +75,10 @@ pub(crate) async fn session_accounts(
     toolkit: &str,
     auth_config: Option<&AuthConfigId>,
 ) -> Result<Vec<SessionAccount>> {
-    let mut query = active_accounts(project, user)
+    let query = active_accounts(project, user)
         .is("toolkit", toolkit)
+        .filter("auth_config", auth_config.map(AuthConfigId::as_str))
         .page(0, MAX_CANDIDATES);
-    if let Some(id) = auth_config {
-        query = query.is("auth_config", id.as_str());
-    }
     let records = app.store.find::<Account>(&query).await?.records;
     let mut accounts = with_configs(app, project, records).await?;
     accounts
@@ -100,14 +98,12 @@ pub(crate) async fn count_of_session(
     let statuses = Status::VARIANTS
         .iter()
         .filter(|status| status.is_connected() || status.is_pending());
-    let mut query = Query::for_project(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
+        .filter("auth_config", auth_config.map(AuthConfigId::as_str))
         .any_of("status", statuses.map(|status| status.into_str()))
         .page(0, MAX_CANDIDATES);
-    if let Some(id) = auth_config {
-        query = query.is("auth_config", id.as_str());
-    }
     let records = app.store.find::<Account>(&query).await?.records;
     let accounts = with_configs(app, project, records).await?;
     let counted = accounts

@@ -240,13 +240,13 @@ impl TokenManager {
     /// Returns this server's client at the provider of an account, or `None` if the account's auth
     /// config is deleted.
     pub(super) async fn client_of(&self, owner: &TokenOwner) -> Result<Option<ClientContext>> {
-        match auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await? {
+        match auth_configs::find(&self.store, &owner.project, &owner.auth_config).await? {
             Some(config) => self.client_context(&config).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Builds the credential of a connected account.
+    /// Builds the credential of a connected account, whose tokens were issued at the time `now`.
     pub(super) async fn build_credential(
         &self,
         project: &ProjectId,
@@ -254,14 +254,18 @@ impl TokenManager {
         scheme: Option<&AuthScheme>,
         values: &Values,
         lifetime: Option<Duration>,
+        now: Time,
     ) -> Result<Credential> {
         let credential = self.seal(project, account, values).await?;
         let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else {
             return Ok(credential);
         };
         let is_refreshable = self.is_refreshable(scheme, values);
-        let times = self.refresh_times(scheme);
-        Ok(credential.with_expiry(lifetime, is_refreshable, times, self.clock.now()))
+        let times = RefreshTimes {
+            margin: refresh_margin(scheme, self.settings.refresh_margin),
+            idle: self.settings.idle_refresh_after,
+        };
+        Ok(credential.with_expiry(lifetime, is_refreshable, times, now))
     }
 
     /// Obtains tokens from field values, in a mode without a browser. Returns the values with the
@@ -335,13 +339,6 @@ impl TokenManager {
         flow.can_refresh() || obtains_from_fields(scheme.mode)
     }
 
-    pub(super) fn refresh_times(&self, scheme: &AuthScheme) -> RefreshTimes {
-        RefreshTimes {
-            margin: refresh_margin(scheme, self.settings.refresh_margin),
-            idle: self.settings.idle_refresh_after,
-        }
-    }
-
     /// Seals the values of an account as a credential that does not expire.
     pub(super) async fn seal(
         &self,
@@ -369,13 +366,9 @@ pub(super) struct TokenOwner {
 
 impl TokenOwner {
     /// Identifies the token of an account. Fails if the account's toolkit no longer exists.
-    pub(super) fn for_account(
-        app: &App,
-        project: &ProjectId,
-        record: &Record<Account>,
-    ) -> Result<Self> {
+    pub(super) fn for_account(app: &App, record: &Record<Account>) -> Result<Self> {
         Ok(Self {
-            project: project.clone(),
+            project: ProjectId::parse(&record.project)?,
             account: AccountId::parse(&record.id)?,
             auth_config: record.body.auth_config.clone(),
             release: app.catalog.release(&record.body.toolkit, LATEST)?,

@@ -19,14 +19,12 @@ pub(crate) async fn newest_inactive(
     toolkit: &str,
     auth_config: Option<&AuthConfigId>,
 ) -> Result<Option<Record<Account>>> {
-    let mut query = Query::for_project(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
+        .filter("auth_config", auth_config.map(AuthConfigId::as_str))
         .descending()
         .page(0, MAX_CANDIDATES);
-    if let Some(id) = auth_config {
-        query = query.is("auth_config", id.as_str());
-    }
     let accounts = app.store.find::<Account>(&query).await?.records;
     Ok(accounts.into_iter().find(|account| {
         account.body.sharing.account_type == AccountType::Private

@@ -69,7 +69,7 @@ impl CredentialCheck<'_> {
 pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let values = match usable_values(app, project, &account).await {
+    let values = match usable_values(app, &account).await {
         // The provider has refused to refresh the token, which has ended the account.
         Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
             return Ok(record(app, project, id).await?.body.status);
@@ -77,7 +77,7 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
         values => values?,
     };
     let mode = account.body.scheme;
-    let config = auth_configs::find(app, project, &account.body.auth_config).await?;
+    let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config).await?;
     let verified = verify_values(app, project, config.as_ref(), &release, mode, values);
     let rejected = match verified.await {
         Ok(()) => return Ok(account.body.status),

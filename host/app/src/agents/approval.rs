@@ -127,7 +127,7 @@ async fn execute_or_ask(
     given: Option<(&str, ApprovalDecision)>,
 ) -> Result<Approvable> {
     let tool = &*found.tool.slug;
-    let permission = scope::permission(caller.config(), found);
+    let permission = scope::permission(caller.config(), &found.into());
     let account = resolve::account(app, caller, found, request.account.as_deref()).await?;
     let account_id = account.as_ref().map_or("", AccountId::as_str);
     // The default account may be another one by now.

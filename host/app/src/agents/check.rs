@@ -120,7 +120,7 @@ async fn check_auth_configs(
     }
     let mut problems = Vec::new();
     for (toolkit, id) in &config.auth_configs {
-        let found = auth_configs::find(app, project, id).await?;
+        let found = auth_configs::find(&app.store, &project.id, id).await?;
         let reason = match found.map(|found| found.body) {
             None => "not found",
             Some(found) if found.toolkit != *toolkit => "belongs to another toolkit",

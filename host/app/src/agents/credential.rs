@@ -27,7 +27,7 @@ impl Credential {
     /// Returns the credential of the holder of a key, or of an access token with this consent.
     #[must_use]
     pub fn new(holder: &Holder, consent: Option<String>) -> Self {
-        let key = holder.record_id().to_owned();
+        let key = holder.record_id.clone();
         Self { key, consent }
     }
 

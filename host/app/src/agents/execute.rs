@@ -39,13 +39,9 @@ pub async fn execute(
     caller: &SessionCaller,
     request: SessionExecute,
 ) -> Result<Execution> {
-    let SessionExecute {
-        tool,
-        arguments,
-        account,
-    } = request;
-    let prepared = prepare(app, caller, &tool, account.as_deref()).await?;
-    execute_prepared(app, caller, &tool, &prepared, arguments).await
+    let tool = &*request.tool;
+    let prepared = prepare(app, caller, tool, request.account.as_deref()).await?;
+    execute_prepared(app, caller, tool, &prepared, request.arguments).await
 }
 
 /// Decides how the calls of a tool or a recipe run in a session. Fails as [`execute_tool`] does before

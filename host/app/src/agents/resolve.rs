@@ -64,7 +64,7 @@ pub(super) fn is_approval_missing(
     found: &ResolvedTool,
     account: Option<&AccountId>,
 ) -> bool {
-    match scope::permission(caller.config(), found) {
+    match scope::permission(caller.config(), &found.into()) {
         Permission::AlwaysAllow => false,
         Permission::AskOnce | Permission::AskAlways => {
             let is_remembered = caller.session.body.has_approved(&found.tool.slug, account);

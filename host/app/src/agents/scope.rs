@@ -65,7 +65,7 @@ pub enum Refusal {
 /// Decides whether a session permits a tool. Fails with the first filter that excludes the tool.
 pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
     permit_toolkit(config, tool.toolkit)?;
-    if permission_of(config, tool) == Permission::AlwaysDeny {
+    if permission(config, tool) == Permission::AlwaysDeny {
         return Err(Refusal::Denied);
     }
     match config.tools.get(tool.toolkit) {
@@ -143,12 +143,6 @@ pub fn permits(config: &Config, found: &ResolvedTool) -> bool {
     permit(config, &found.into()).is_ok()
 }
 
-/// Returns the permission of the calls of a tool of the catalog.
-#[must_use]
-pub fn permission(config: &Config, found: &ResolvedTool) -> Permission {
-    permission_of(config, &found.into())
-}
-
 /// Returns true if the calls of a tool that needs approval run once the user has approved all of them: its
 /// permission does not ask always.
 #[must_use]
@@ -163,9 +157,10 @@ fn own_permission(config: &Config, tool: &Facts<'_>) -> Permission {
     permission.copied().unwrap_or_else(|| of_all(config))
 }
 
-/// Returns the stricter of two permissions: the own one of the tool, and that of the lists of what needs
-/// approval.
-fn permission_of(config: &Config, tool: &Facts<'_>) -> Permission {
+/// Returns the permission of the calls of a tool: the stricter of its own one and that of the lists of what
+/// needs approval.
+#[must_use]
+pub fn permission(config: &Config, tool: &Facts<'_>) -> Permission {
     let own = own_permission(config, tool);
     let tools = config.approval_tools.get(tool.toolkit);
     let tags = approval_tags(config, tool.toolkit);

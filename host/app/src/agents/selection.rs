@@ -98,7 +98,7 @@ async fn select_named(
         (Some(pinned), _) => pinned.contains(&id),
         (None, Some(permitted)) => auth_config == permitted,
         (None, None) => {
-            let config = auth_configs::find(app, &caller.project, auth_config).await?;
+            let config = auth_configs::find(&app.store, &caller.project.id, auth_config).await?;
             config.is_some_and(|config| config.body.in_sessions)
         }
     };

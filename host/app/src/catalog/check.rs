@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     budgeted::{Budget, BudgetedJson, BudgetedValue, MAX_LINE_CHARS},
-    described_names::{DescribedNames, UnknownName, misspellings},
+    described_names::{DescribedNames, UnknownName, misspellings, with_misspellings},
 };
 use crate::{
     Result,
@@ -193,9 +193,7 @@ impl Check {
                 if problems.is_empty() {
                     return Ok(unknown);
                 }
-                let mut lines = misspellings(&unknown);
-                lines.extend(problems);
-                Err(lines)
+                Err(with_misspellings(&unknown, problems))
             }
             Self::AnyObject if !matches!(value, Tree::Object(_)) => {
                 Err(vec![NOT_AN_OBJECT.to_owned()])
@@ -321,13 +319,12 @@ impl Full {
             let at = value.pointer(error.instance_path().as_str());
             !at.is_some_and(is_unknown) || concerns_names(error.kind())
         });
-        let mut lines = misspellings(&self.unknown_names(&tree));
         let problems = known.flat_map(|error| problem_lines(&error));
-        lines.extend(problems.take(MAX_LINES));
+        let problems = problems.take(MAX_LINES).collect();
         if budget.is_spent() {
             return vec![TOO_MANY_STEPS.to_owned()];
         }
-        lines
+        with_misspellings(&self.unknown_names(&tree), problems)
     }
 
     fn first_line(&self, value: &Tree<'_>) -> Option<String> {

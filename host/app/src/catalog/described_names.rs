@@ -103,6 +103,13 @@ impl UnknownName {
             None => format!("unknown {kind} `{name}`"),
         }
     }
+
+    /// Returns true if a problem is that the name is missing of which this is a misspelling.
+    fn causes(&self, problem: &str) -> bool {
+        let meant = self.meant.as_deref();
+        let rest = meant.and_then(|meant| problem.strip_prefix(meant));
+        rest.is_some_and(|rest| rest.starts_with(": is required"))
+    }
 }
 
 /// Returns the names of a JSON object that its schema does not describe. Malformed JSON yields no names.
@@ -121,6 +128,12 @@ pub(crate) fn misspellings(unknown: &[UnknownName]) -> Vec<String> {
         .filter(|unknown| unknown.meant.is_some())
         .map(|unknown| unknown.problem("argument"))
         .collect()
+}
+
+/// Adds the lines of misspelled names before the other problems of a value, without those that they cause.
+pub(super) fn with_misspellings(unknown: &[UnknownName], mut problems: Vec<String>) -> Vec<String> {
+    problems.retain(|problem| !unknown.iter().any(|name| name.causes(problem)));
+    [misspellings(unknown), problems].concat()
 }
 
 #[cfg(test)]

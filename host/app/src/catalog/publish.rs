@@ -27,13 +27,11 @@ use self::{
     checks::{check_schemas, check_tool_names, identity_problems},
     stored::{MAX_CLOCK_SKEW_MS, Stored, id, read_since, release},
 };
-use super::{
-    Catalog, Release, Snapshot, changes, compressed::Compressed, versions::described_version,
-};
+use super::{Catalog, Release, Snapshot, changes, compressed::Compressed};
 use crate::{
     App, Error, Result,
     catalog::errors,
-    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, shown_slug, truncate},
+    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, truncate},
 };
 
 /// The collection of the [`FencingToken`].
@@ -157,7 +155,7 @@ pub async fn set_deprecated(
     let toolkit = slug.to_ascii_lowercase();
     let mut record = stored::find(app, &toolkit, version)
         .await?
-        .ok_or_else(|| errors::version_not_found(shown_slug(slug), described_version(version)))?;
+        .ok_or_else(|| stored::missing(app, slug, version))?;
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);

@@ -17,7 +17,7 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_COMPARED_NAMES: usize = 20;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTING_NAMES: [&str; 61] = [
+const RESTRICTING_NAMES: [&str; 65] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -37,8 +37,12 @@ const RESTRICTING_NAMES: [&str; 61] = [
     "user_ids",
     "validate_credentials",
     // Destinations.
+    "body_redirect_url",
+    "callback_url",
     "egress_url",
     "proxy_config",
+    "redirect_uri",
+    "redirect_url",
     "webhook_url",
     // Auth configs.
     "is_enabled_for_tool_router",
@@ -178,6 +182,27 @@ pub fn sent_instead<'a>(missing: &str, sent: impl IntoIterator<Item = &'a str>) 
     })
 }
 
+/// Returns the question whether a value was meant as an allowed one that differs from it only in the
+/// operator word; empty if it differs otherwise.
+#[must_use]
+pub fn other_word_meant<'a>(
+    value: &str,
+    own_word: &str,
+    allowed: impl IntoIterator<Item = &'a str>,
+) -> String {
+    let meant = allowed.into_iter().find(|allowed| {
+        let parts = allowed.split_once(own_word);
+        parts.is_some_and(|(start, end)| {
+            let rest = value.strip_prefix(start);
+            let word = rest.and_then(|rest| rest.strip_suffix(end));
+            word.is_some_and(|word| {
+                !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            })
+        })
+    });
+    meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
+}
+
 /// Returns true if a name is similar to that of a restriction of a session.
 #[must_use]
 pub fn resembles_session_restriction(name: &str) -> bool {
@@ -237,6 +262,25 @@ mod tests {
             assert_eq!(question, expected);
         }
         assert_eq!(sent_instead("title", ["time", "id"]), "");
+    }
+
+    #[test]
+    fn value_with_another_operator_word_is_recognized() {
+        let allowed = ["acme.trigger.message", "use_custom", "use_acme_managed"];
+        for (value, meant) in [
+            ("other.trigger.message", "acme.trigger.message"),
+            ("use_other_managed", "use_acme_managed"),
+        ] {
+            let question = format!("; did you mean `{meant}`?");
+            assert_eq!(other_word_meant(value, "acme", allowed), question);
+        }
+        for value in [
+            "other.trigger.disabled",
+            ".trigger.message",
+            "use_a_b_managed",
+        ] {
+            assert_eq!(other_word_meant(value, "acme", allowed), "", "{value}");
+        }
     }
 
     #[test]

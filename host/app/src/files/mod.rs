@@ -162,16 +162,12 @@ pub async fn list(
     tool: Option<&str>,
     window: Window,
 ) -> Result<Listed<Record<File>>> {
-    let mut query = Query::for_project(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("state", "kept")
+        .filter("toolkit", toolkit.map(str::to_ascii_lowercase))
+        .filter("tool", tool.map(str::to_ascii_uppercase))
         .descending()
         .window(window);
-    if let Some(toolkit) = toolkit {
-        query = query.is("toolkit", toolkit.to_ascii_lowercase());
-    }
-    if let Some(tool) = tool {
-        query = query.is("tool", tool.to_ascii_uppercase());
-    }
     Ok(app.store.list(&query).await?)
 }
 

@@ -136,7 +136,7 @@ pub async fn list(
         .descending()
         .window(window);
     let listed = app.store.list::<StoredMember>(&query).await?;
-    listed.try_map(|record| Member::from_record(organization.clone(), record))
+    listed.try_map(Member::from_record)
 }
 
 /// Removes a member. The member's key stops working immediately. Fails if the member does not
@@ -169,13 +169,10 @@ pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> R
 }
 
 impl Member {
-    pub(super) fn from_record(
-        organization: OrganizationId,
-        record: Record<StoredMember>,
-    ) -> Result<Self> {
+    pub(super) fn from_record(record: Record<StoredMember>) -> Result<Self> {
         Ok(Self {
             id: MemberId::parse(&record.id)?,
-            organization,
+            organization: OrganizationId::parse(&record.project)?,
             stored: record.body,
             created_at: record.created_at,
         })

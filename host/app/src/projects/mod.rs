@@ -92,7 +92,7 @@ pub struct Project {
 
 /// Returns a project of the organization. Fails if the project does not exist.
 pub async fn get(app: &App, organization: &OrganizationId, id: &ProjectId) -> Result<Project> {
-    Project::from_record(organization.clone(), record(app, organization, id).await?)
+    Project::from_record(record(app, organization, id).await?)
 }
 
 /// Returns a project by its id alone, for callers without a key. Fails if it does not exist.
@@ -104,9 +104,7 @@ pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
 /// Returns a project by its id alone, if it exists. Fails if the store cannot be read.
 pub(crate) async fn find(app: &App, id: &ProjectId) -> Result<Option<Project>> {
     let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
-    let project =
-        found.map(|record| Project::from_record(OrganizationId::parse(&record.project)?, record));
-    project.transpose()
+    found.map(Project::from_record).transpose()
 }
 
 /// Returns a page of the organization's projects, newest first, and their total number.
@@ -119,15 +117,14 @@ pub async fn list(
         .descending()
         .window(window);
     let listed = app.store.list::<StoredProject>(&query).await?;
-    listed.try_map(|record| Project::from_record(organization.clone(), record))
+    listed.try_map(Project::from_record)
 }
 
 /// Returns the oldest project of an organization, if it has any.
 pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<Project>> {
     let query = Query::for_project(organization.as_str());
     let oldest = app.store.first(query).await?;
-    let project = oldest.map(|record| Project::from_record(organization.clone(), record));
-    project.transpose()
+    oldest.map(Project::from_record).transpose()
 }
 
 /// Returns true if the project exists: it was created and not deleted. Fails if the store cannot be
@@ -203,11 +200,11 @@ impl Project {
             .unwrap_or(name)
     }
 
-    fn from_record(organization: OrganizationId, record: Record<StoredProject>) -> Result<Self> {
+    fn from_record(record: Record<StoredProject>) -> Result<Self> {
         Ok(Self {
             id: ProjectId::parse(&record.id)?,
             tenant: record.id.into(),
-            organization,
+            organization: OrganizationId::parse(&record.project)?,
             stored: record.body,
             created_at: record.created_at,
             updated_at: record.updated_at,

@@ -15,6 +15,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Store, Time};
+use strum::VariantArray;
 
 use super::record_limits::{RecordKind, RecordLimits};
 use crate::{
@@ -70,7 +71,7 @@ impl Settings {
 }
 
 /// The kind of counted data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(crate) enum Kind {
     /// Records of executions with their inputs and outputs, and cassettes.
     Log,
@@ -82,17 +83,6 @@ pub(crate) enum Kind {
     Runs,
     /// Records that are bounded by no other quota.
     Records,
-}
-
-impl Kind {
-    /// The kinds of data that have a quota.
-    const ALL_KINDS: [Self; 5] = [
-        Self::Log,
-        Self::Responses,
-        Self::Events,
-        Self::Runs,
-        Self::Records,
-    ];
 }
 
 /// Bytes by owner and part of a day.
@@ -168,7 +158,7 @@ impl Amounts {
     }
 
     fn add_all(&mut self, other: &Self) {
-        for kind in Kind::ALL_KINDS {
+        for &kind in Kind::VARIANTS {
             for (owner, parts) in other.owners(kind) {
                 for (part, bytes) in parts {
                     self.add(kind, owner, *part, *bytes);
@@ -179,7 +169,7 @@ impl Amounts {
 
     /// Subtracts the counts of `other` and drops the parts that no longer count.
     fn subtract(&mut self, other: &Self, part: i64) {
-        for kind in Kind::ALL_KINDS {
+        for &kind in Kind::VARIANTS {
             self.owners_mut(kind).retain(|owner, parts| {
                 let others = other.owners(kind).get(owner);
                 parts.retain(|at, bytes| {
@@ -193,8 +183,8 @@ impl Amounts {
     }
 
     fn is_empty(&self) -> bool {
-        let mut kinds = Kind::ALL_KINDS.into_iter();
-        kinds.all(|kind| self.owners(kind).is_empty())
+        let mut kinds = Kind::VARIANTS.iter();
+        kinds.all(|kind| self.owners(*kind).is_empty())
     }
 }
 

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Cassette, Content, Import, Interaction, Request, SignedMessage, Verification};
 use crate::{
-    contract::v1::{HttpResult, http, webhook},
+    contract::v1::{HttpResult, webhook},
     files::Files,
     redact::Redactor,
 };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
+use manifest::did_you_mean;
 use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request, StatusCode, StreamedResponse};
 use serde_json::Value;
 use url::form_urlencoded::byte_serialize;
@@ -103,8 +104,12 @@ impl Running {
             .iter()
             .find(|project| project["id"] == given || project["name"] == given);
         let id = found.and_then(|project| project["id"].as_str());
+        let names = all.iter().map(|project| text(project, "name"));
         Ok(id
-            .with_context(|| format!("project `{given}` does not exist"))?
+            .with_context(|| {
+                let similar = did_you_mean(given, names);
+                format!("project `{given}` does not exist{similar}")
+            })?
             .to_owned())
     }
 

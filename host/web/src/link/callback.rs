@@ -49,7 +49,7 @@ pub(crate) async fn handle(
     let outcome =
         auth::verify_secret(&server, SecretKind::Callback, run_to_completion(exchange)).await;
     match outcome {
-        Ok(landed) => redirect(StatusCode::FOUND, &landed.0),
+        Ok(landed) => redirect(StatusCode::FOUND, &landed),
         Err(failure) if accepts_html(&headers) => messages::callback_error(failure),
         Err(failure) => failure.into_response(),
     }

@@ -116,22 +116,13 @@ pub struct Filter {
 
 /// Returns an auth config of the project. Fails if the auth config does not exist.
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
-    find(app, project, id)
+    find(&app.store, &project.id, id)
         .await?
         .ok_or_else(|| errors::auth_config_not_found(id))
 }
 
-/// Returns an auth config of the project, if it exists.
+/// Returns an auth config of a project, if it exists.
 pub(crate) async fn find(
-    app: &App,
-    project: &Project,
-    id: &AuthConfigId,
-) -> Result<Option<Record<AuthConfig>>> {
-    find_in(&app.store, &project.id, id).await
-}
-
-/// Variant of [`find`] for callers that have only the store.
-pub(crate) async fn find_in(
     store: &Store,
     project: &ProjectId,
     id: &AuthConfigId,
@@ -160,18 +151,15 @@ pub async fn list(
     window: Window,
 ) -> Result<Listed<Record<AuthConfig>>> {
     let owner = project.id.as_str();
-    let mut query = Query::for_project(owner).descending().window(window);
-    if !filter.toolkits.is_empty() {
-        let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
-        query = query.any_of("toolkit", slugs);
-    }
-    if let Some(managed) = filter.managed {
-        query = query.is("managed", if managed { "true" } else { "false" });
-    }
     let enabled = (!filter.disabled).then_some(Status::Enabled);
-    if let Some(status) = filter.status.or(enabled) {
-        query = query.is("status", status.into_str());
-    }
+    let status = filter.status.or(enabled);
+    let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
+    let mut query = Query::for_project(owner)
+        .descending()
+        .window(window)
+        .filter("toolkit", slugs)
+        .filter("managed", filter.managed)
+        .filter("status", status.map(|status| status.into_str()));
     if !filter.search.is_empty() {
         query = query.contains("folded", &filter.search.to_lowercase());
     }

@@ -68,6 +68,9 @@ fn values_that_are_wrong_or_unsendable_are_refused() {
             json!({"key": "k", "refresh_token": 1}),
             "refresh_token: must be a string",
         ),
+        (json!({"key": ""}), "key: must not be empty"),
+        (json!({"key": null}), "key: must not be empty"),
+        (json!({"token": "  "}), "key: must not be empty"),
         (json!({"key": "k\n", "count": "1"}), line_break),
         (json!({"key": "k\u{7f}", "count": "1"}), line_break),
     ] {

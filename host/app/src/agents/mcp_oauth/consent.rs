@@ -156,7 +156,7 @@ pub async fn record_consent(
     let until = time_after(app.clock.now(), CODE_TTL);
     let consent = Consent {
         client: digest(&request.client_id),
-        key: holder.record_id().to_owned(),
+        key: holder.record_id.clone(),
         resource: request.resource,
         redirect_uri: request.redirect_uri,
         challenge: request.challenge,

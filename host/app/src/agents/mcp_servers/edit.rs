@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use store::{Batch, Query, Record};
 use uuid::Uuid;
 
-use super::{COLLECTION, Instance, McpServer, cache, get, toolkit_of_config};
+use super::{COLLECTION, INSTANCES, McpServer, cache, get, toolkit_of_config};
 use crate::{
     App, Error, Result,
     accounts::auth_configs,
@@ -16,6 +16,7 @@ use crate::{
         self, Project,
         record_limits::{self, RecordKind},
     },
+    work::erase_list,
 };
 
 /// Number of instances of a deleted server that are erased in one batch.
@@ -207,7 +208,7 @@ async fn checked_auth_configs(
         if ids.contains(&id) {
             continue;
         }
-        match auth_configs::find(app, project, &id).await? {
+        match auth_configs::find(&app.store, &project.id, &id).await? {
             None => problems.push(format!("auth_config_ids: {id} does not exist")),
             Some(config) if !toolkits.insert(config.body.toolkit.clone()) => {
                 let toolkit = config.body.toolkit;
@@ -229,19 +230,6 @@ pub async fn remove(app: &App, project: &Project, id: &str) -> Result<()> {
     });
     cache::invalidate(app, id, removed).await?;
     // No instance of it can be created anymore.
-    let query = Query::for_project(project.id.as_str())
-        .is("server", id)
-        .page(0, REMOVAL_BATCH_SIZE);
-    loop {
-        let removed = app.store.change(&super::INSTANCES, id, || async {
-            let instances = app.store.find::<Instance>(&query).await?.records;
-            let batch = instances
-                .iter()
-                .fold(Batch::at(app.clock.now()), Batch::purge);
-            Ok::<_, Error>((batch, instances.is_empty()))
-        });
-        if removed.await? {
-            return Ok(());
-        }
-    }
+    let instances = Query::for_project(project.id.as_str()).is("server", id);
+    erase_list(app, &INSTANCES, instances, REMOVAL_BATCH_SIZE).await
 }

@@ -19,6 +19,7 @@ use crate::{
         Project, count_record,
         record_limits::{self, RecordKind},
     },
+    work::erase_list,
 };
 
 pub(crate) static COLLECTION: Collection = Collection {
@@ -166,12 +167,6 @@ pub(crate) async fn find_instance(
 
 /// Erases an instance, unless it is erased already.
 pub(crate) async fn remove_instance(app: &App, project: &Project, id: &str) -> Result<()> {
-    let removed = app.store.change(&COLLECTION, id, || async {
-        let instance = app.store.get::<Instance>(project.id.as_str(), id).await?;
-        let batch = instance
-            .iter()
-            .fold(Batch::at(app.clock.now()), Batch::purge);
-        Ok::<_, Error>((batch, ()))
-    });
-    Ok(removed.await?)
+    let instance = Query::for_project(project.id.as_str()).is("id", id);
+    erase_list(app, &COLLECTION, instance, 1).await
 }

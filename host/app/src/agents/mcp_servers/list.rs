@@ -49,20 +49,16 @@ pub async fn list(
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<Record<McpServer>>> {
-    let mut query = Query::for_project(project.id.as_str()).window(window);
+    let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
+    let common_slug = filter.toolkit.iter().map(|slug| slug.to_lowercase());
+    let ids = filter.auth_configs.iter().map(String::as_str);
+    let mut query = Query::for_project(project.id.as_str())
+        .window(window)
+        .filter("toolkits", slugs)
+        .filter("toolkits", common_slug)
+        .filter("auth_configs", ids);
     if !filter.name.is_empty() {
         query = query.contains("folded_name", &filter.name.to_lowercase());
-    }
-    if !filter.toolkits.is_empty() {
-        let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
-        query = query.any_of("toolkits", slugs);
-    }
-    if let Some(slug) = &filter.toolkit {
-        query = query.is("toolkits", slug.to_lowercase());
-    }
-    if !filter.auth_configs.is_empty() {
-        let ids = filter.auth_configs.iter().map(String::as_str);
-        query = query.any_of("auth_configs", ids);
     }
     Ok(app.store.list(&filter.order.apply(query)).await?)
 }

@@ -106,7 +106,7 @@ async fn toolkit_of_config(
     project: &Project,
     id: &AuthConfigId,
 ) -> Result<Option<String>> {
-    let config = match auth_configs::find(app, project, id).await? {
+    let config = match auth_configs::find(&app.store, &project.id, id).await? {
         Some(config) => Some(config),
         None => {
             let query = Query::for_project(project.id.as_str()).is("id", id.as_str());

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MetaResult, MetaTool, parse};
+use super::{MetaResult, MetaTool, meta_result, parse};
 use crate::{
     App, Result,
     agents::{
@@ -30,7 +30,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         let id = RecipeRunId::parse(id.trim()).map_err(|error| error.at("run_id"))?;
         let recipe_run = recipes::read(app, project, user, &id).await?;
         let view = serde_json::to_value(recipe_run).map_err(errors::internal)?;
-        return Ok(json!({ "run": view }).into());
+        return meta_result(&json!({ "run": view }), None);
     }
     if let Some(slug) = arguments.slug {
         let recipe = match arguments.version {
@@ -47,7 +47,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
                 })
             })
             .collect();
-        return Ok(json!({ "recipe": whole(&recipe)?, "runs": runs }).into());
+        return meta_result(&json!({ "recipe": whole(&recipe)?, "runs": runs }), None);
     }
     if arguments.version.is_some() {
         let missing = "slug: is required with `version`";
@@ -55,7 +55,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     }
     let recipes = recipes::list(app, project, user).await?;
     let summaries: Vec<_> = recipes.iter().map(summary).collect();
-    Ok(json!({ "recipes": summaries }).into())
+    meta_result(&json!({ "recipes": summaries }), None)
 }
 
 fn summary(found: &OpenRecipe) -> Value {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{MetaResult, MetaTool, parse};
+use super::{MetaResult, MetaTool, meta_result, parse};
 use crate::{
     App, Result,
     agents::{SessionCaller, errors, scope, tools::permitted_tool},
@@ -84,7 +84,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         ));
         data["not_found"] = json!(shown);
     }
-    Ok(data.into())
+    meta_result(&data, None)
 }
 
 impl ToolSchemas {

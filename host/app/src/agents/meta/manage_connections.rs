@@ -8,7 +8,7 @@ use futures::future;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{MetaResult, MetaTool, Workflow, parse};
+use super::{MetaResult, MetaTool, Workflow, meta_result, parse};
 use crate::{
     App, Result,
     accounts::{AccountType, SessionAccount},
@@ -118,7 +118,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         summary,
         session: Workflow::new(arguments.session_id.as_deref()),
     };
-    Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
+    meta_result(&data, None)
 }
 
 fn count(connections: &BTreeMap<String, Connection>, status: ConnectionStatus) -> usize {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 pub(super) use self::slugs::meta_tool_error;
@@ -52,19 +52,13 @@ use crate::{
 /// Name of the whole of the arguments in problems.
 const ARGUMENTS_NAME: &str = "arguments";
 
-/// The result of a meta tool.
-#[derive(Debug, Default)]
-pub struct MetaResult {
-    /// The data, an object that matches the output schema.
-    pub data: Value,
-    /// The failure, or the summary of partial failures.
-    pub error: Option<String>,
-}
+/// The data of a meta tool as JSON, an object that matches the output schema, and the failure or the
+/// summary of partial failures.
+type MetaResult = (Bytes, Option<String>);
 
-impl From<Value> for MetaResult {
-    fn from(data: Value) -> Self {
-        Self { data, error: None }
-    }
+fn meta_result(data: &impl Serialize, error: Option<String>) -> Result<MetaResult> {
+    let data = serde_json::to_vec(data).map_err(errors::internal)?;
+    Ok((data.into(), error))
 }
 
 /// Runs a meta tool for a session, with arguments that are a JSON object, and records the call.
@@ -132,7 +126,7 @@ fn path(line: &str) -> &str {
     name.map_or(path, |name| name.trim_end_matches('`'))
 }
 
-/// Runs a meta tool, and returns its data and its failure. `unknown` are the arguments that its schema does
+/// Runs a meta tool. `unknown` are the arguments that its schema does
 /// not describe. Fails if one of them is misspelled.
 async fn run(
     app: &App,
@@ -140,7 +134,7 @@ async fn run(
     tool: MetaTool,
     arguments: &Bytes,
     unknown: &[UnknownName],
-) -> Result<(Bytes, Option<String>)> {
+) -> Result<MetaResult> {
     tool.check_switched_on(caller.config())?;
     errors::refuse_problems(catalog::misspellings(unknown), |problems| {
         errors::arguments_invalid(tool.slug(), problems)
@@ -152,14 +146,8 @@ async fn run(
     // The calls are large, and those that contain them would exceed the stack of a thread.
     let call: BoxFuture<'_, _> = match tool {
         // Arguments and results of its calls pass through it as they are, as bodies do through the other.
-        MetaTool::MultiExecuteTool => {
-            let call: BoxFuture<'_, _> = Box::pin(multi_execute_tool::run(app, caller, arguments));
-            return call.await;
-        }
-        MetaTool::ProxyExecute => {
-            let call = Box::pin(proxy_execute::run(app, caller, value()?, arguments));
-            return Ok((call.await?, None));
-        }
+        MetaTool::MultiExecuteTool => Box::pin(multi_execute_tool::run(app, caller, arguments)),
+        MetaTool::ProxyExecute => Box::pin(proxy_execute::run(app, caller, value()?, arguments)),
         MetaTool::SearchTools => Box::pin(search_tools::run(app, caller, value()?)),
         MetaTool::GetToolSchemas => Box::pin(get_tool_schemas::run(app, caller, value()?)),
         MetaTool::ManageConnections => Box::pin(manage_connections::run(app, caller, value()?)),
@@ -168,13 +156,12 @@ async fn run(
         MetaTool::WaitForConnections => Box::pin(wait_for_connections::run(app, caller, value()?)),
         MetaTool::RemoteWorkbench => Box::pin(remote_workbench::run(app, caller, value()?)),
         MetaTool::SubmitFeedback => {
-            Box::pin(async { Ok(json!({ "message": "This server stores no feedback." }).into()) })
+            let data = json!({ "message": "This server stores no feedback." });
+            Box::pin(async move { meta_result(&data, None) })
         }
         MetaTool::RemoteBashTool => Box::pin(remote_bash_tool::run(app, caller, value()?)),
     };
-    let MetaResult { data, error } = call.await?;
-    let data = serde_json::to_vec(&data).map_err(errors::internal)?;
-    Ok((data.into(), error))
+    call.await
 }
 
 /// Parses the arguments of a meta tool. The body of a proxy request is sent as it is written.

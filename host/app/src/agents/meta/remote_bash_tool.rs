@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workbench::{CommandFinished, CommandNotRun, ShellCommand};
 
-use super::{MetaResult, MetaTool, Workflow, parse, remote_workbench::file_path};
+use super::{MetaResult, MetaTool, Workflow, meta_result, parse, remote_workbench::file_path};
 use crate::{
     App, Class, Result,
     agents::{
@@ -53,31 +53,23 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let turn = Turn::take(app, caller).await?;
     let ran = turn.run(app, run_command(app, caller, &turn, command));
     let (finished, not_stored) = ran.await?;
-    let CommandFinished {
-        exit,
-        stdout,
-        stderr,
-        ..
-    } = finished;
     let is_stored = not_stored.is_none();
     let data = Data {
-        stdout_file_path: file_path(&stdout).filter(|_| is_stored),
-        stdout: stdout.text,
-        stdout_lines: stdout.lines,
-        stderr_file_path: file_path(&stderr).filter(|_| is_stored),
-        stderr: stderr.text,
-        stderr_lines: stderr.lines,
-        exit_code: exit.as_ref().ok().copied(),
+        stdout_file_path: file_path(&finished.stdout).filter(|_| is_stored),
+        stdout: finished.stdout.text,
+        stdout_lines: finished.stdout.lines,
+        stderr_file_path: file_path(&finished.stderr).filter(|_| is_stored),
+        stderr: finished.stderr.text,
+        stderr_lines: finished.stderr.lines,
+        exit_code: finished.exit.as_ref().ok().copied(),
         session: Workflow::new(arguments.session_id.as_deref()),
     };
-    Ok(MetaResult {
-        data: serde_json::to_value(data).map_err(errors::internal)?,
-        error: exit.err().map_or(not_stored, |limit| {
-            Some(format!(
-                "the command was ended and changed no file: {limit}; split it into smaller ones"
-            ))
-        }),
-    })
+    let error = finished.exit.err().map_or(not_stored, |limit| {
+        Some(format!(
+            "the command was ended and changed no file: {limit}; split it into smaller ones"
+        ))
+    });
+    meta_result(&data, error)
 }
 
 /// Runs a command and stores the files that it has changed. Also returns the reason why they could

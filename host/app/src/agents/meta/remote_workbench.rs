@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workbench::{Excerpt, FILES_FOLDER, Finished};
 
-use super::{MetaResult, MetaTool, Workflow, parse};
+use super::{MetaResult, MetaTool, Workflow, meta_result, parse};
 use crate::{
     App, Result,
-    agents::{SessionCaller, errors, workbench::run_python},
+    agents::{SessionCaller, workbench::run_python},
 };
 
 /// Number of characters of the session's id by which results name the workbench.
@@ -68,10 +68,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         sandbox_id_suffix: suffix(caller.session_id()),
         session: Workflow::new(arguments.session_id.as_deref()),
     };
-    Ok(MetaResult {
-        data: serde_json::to_value(data).map_err(errors::internal)?,
-        error,
-    })
+    meta_result(&data, error)
 }
 
 /// Returns the reason why the script failed, if it did.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use self::result::{ConnectionStatus, FoundTool, SearchResult, SearchWorkflow, TimeInfo};
 pub use self::use_case::{MAX_KNOWN_FIELDS_CHARS, MAX_USE_CASE_CHARS, UseCase, UseCaseResult};
-use super::{MetaResult, MetaTool, Workflow, parse};
+use super::{MetaResult, MetaTool, Workflow, meta_result, parse};
 use crate::{
     App, Result,
     agents::{Config, SessionCaller, errors, scope, toolkits::accounts_by_toolkit},
@@ -51,10 +51,7 @@ pub struct GivenWorkflow {
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let request: ToolSearch = parse(MetaTool::SearchTools, arguments)?;
     let result = search(app, caller, request).await?;
-    Ok(MetaResult {
-        error: result.error.clone(),
-        data: serde_json::to_value(result).map_err(errors::internal)?,
-    })
+    meta_result(&result, result.error.clone())
 }
 
 /// Finds tools for use cases. Fails if the session does not offer the search, or if there are no use

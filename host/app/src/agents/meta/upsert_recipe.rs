@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{ARGUMENTS_NAME, MetaResult, MetaTool, parse};
+use super::{ARGUMENTS_NAME, MetaResult, MetaTool, meta_result, parse};
 use crate::{
     App, Result,
     agents::{
@@ -42,11 +42,12 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         let slug =
             slug.ok_or_else(|| errors::arguments_invalid(OWN_TOOL.slug(), "slug: is required"))?;
         recipes::remove(app, caller, slug).await?;
-        return Ok(json!({ "slug": slug, "deleted": true }).into());
+        return meta_result(&json!({ "slug": slug, "deleted": true }), None);
     }
     let stored = recipes::upsert(app, caller, slug, definition(rest)?).await?;
     let recipe = stored.record.body;
-    Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())
+    let data = json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false });
+    meta_result(&data, None)
 }
 
 /// Reads a definition. Fails with every problem, also with fields that are misspelled.

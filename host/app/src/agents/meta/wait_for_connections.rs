@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{MetaResult, MetaTool, Workflow, manage_connections::toolkit_slugs, parse};
+use super::{
+    MetaResult, MetaTool, Workflow, manage_connections::toolkit_slugs, meta_result, parse,
+};
 use crate::{
     App, Record, Result,
     accounts::{self, Account, Status},
@@ -109,7 +111,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         results,
         session: Workflow::new(arguments.session_id.as_deref()),
     };
-    Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
+    meta_result(&data, None)
 }
 
 impl Mode {

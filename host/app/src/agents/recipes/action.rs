@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{
     checked_input, get, is_recipe, outcome,
-    record::{self, Origin},
+    record::{self, Origin, RunStatus},
     stored::RecipeCopy,
     wait,
 };
@@ -42,7 +42,7 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {
         .ok_or_else(|| errors::recipe_not_found(slug))?;
     let id = RecipeRunId::for_event(action.event);
     let arguments = Value::Object(action.arguments);
-    if !record::exists(app, project, &id).await? {
+    if record::status(app, project, &id).await?.is_none() {
         let input = checked_input(app, project, &recipe, arguments.clone()).await?;
         let origin = Origin::Trigger {
             toolkit: action.toolkit.to_owned(),
@@ -56,7 +56,7 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {
             waited?;
         }
     }
-    if !record::has_ended(app, project, &id).await? {
+    if record::status(app, project, &id).await? == Some(RunStatus::Running) {
         return Ok(None);
     }
     let call = HostCall {

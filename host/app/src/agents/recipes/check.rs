@@ -77,17 +77,12 @@ async fn problems_of(
     if let Some(output) = &definition.output {
         walk.placeholders(output, "output", false);
     }
-    let Walk {
-        mut problems,
-        calls,
-        step_count,
-        ..
-    } = walk;
-    if !(1..=MAX_STEPS).contains(&step_count) {
+    let mut problems = walk.problems;
+    if !(1..=MAX_STEPS).contains(&walk.step_count) {
         problems.add(format!("steps: must have 1 to {MAX_STEPS} steps"));
         return Ok(problems.0);
     }
-    for (place, step) in calls {
+    for (place, step) in walk.calls {
         let kept = check_call(app, caller, step, &place, &mut problems).await?;
         accounts.extend(kept.map(|kept| (step.name.clone(), kept)));
     }

@@ -6,7 +6,7 @@ use super::{
     MAX_RECIPES, RECIPE_PREFIX, check,
     definition::Definition,
     permitted,
-    stored::{COLLECTION, MAX_SLUG_CHARS, OpenRecipe, Recipe, normalized, recipe_id},
+    stored::{COLLECTION, MAX_SLUG_CHARS, OpenRecipe, Recipe, missing, normalized, recipe_id},
     versions,
     walk::Walk,
 };
@@ -63,9 +63,7 @@ pub async fn upsert(
     let slug = slug.map_or_else(|| slug_of(&definition.name), normalized);
     check_slug(app, &slug)?;
     let problems = check::problems(app, caller, &mut definition).await?;
-    if !problems.is_empty() {
-        return Err(errors::recipe_invalid(slug, problems));
-    }
+    errors::refuse_problems(problems, |problems| errors::recipe_invalid(&slug, problems))?;
     let project = &caller.project;
     let owner = project.id.as_str();
     let user = &caller.config().user_id;
@@ -134,7 +132,9 @@ pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()>
     let id = recipe_id(app, project, user, &normalized(slug));
     let removed = app.store.change(&COLLECTION, &id, || async {
         let stored = app.store.get::<Recipe>(owner, &id).await?;
-        let record = stored.ok_or_else(|| errors::recipe_not_found(shown_slug(slug)))?;
+        let Some(record) = stored else {
+            return Err(missing(app, project, user, slug).await?);
+        };
         let recipe = OpenRecipe::open(&key, record)?;
         permitted::check_stored(app, caller, &recipe).await?;
         let purged = Batch::at(app.clock.now()).purge(&recipe.record);

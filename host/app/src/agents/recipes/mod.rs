@@ -164,11 +164,11 @@ async fn checked_input(
     }
 }
 
-/// Waits until a run has ended.
+/// Waits until a run has ended or does not exist.
 async fn wait(app: &App, project: &Project, run: &RecipeRunId) -> Result<()> {
     let signal = app.store.commit_signal(&RUNS_COLLECTION);
     loop {
-        if record::has_ended(app, project, run).await? {
+        if record::status(app, project, run).await? != Some(RunStatus::Running) {
             return Ok(());
         }
         tokio::select! {

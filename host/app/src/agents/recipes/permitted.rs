@@ -42,7 +42,7 @@ pub(super) fn is_limited(caller: &SessionCaller, found: &ResolvedTool) -> bool {
     let (config, toolkit) = (caller.config(), &*found.release.slug);
     config.connected_accounts.contains_key(toolkit)
         || config.auth_configs.contains_key(toolkit)
-        || scope::permission(config, found) != Permission::AlwaysAllow
+        || scope::permission(config, &found.into()) != Permission::AlwaysAllow
 }
 
 /// Checks that a session may replace or delete a stored recipe: it could run every step without asking. Fails
@@ -59,11 +59,9 @@ pub(super) async fn check_stored(
             problems.push(format!("{place}: {}", problem_of(cause)?));
         }
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::recipe_protected(slug, problems))
-    }
+    errors::refuse_problems(problems, |problems| {
+        errors::recipe_protected(slug, problems)
+    })
 }
 
 async fn check_step(

@@ -158,16 +158,6 @@ impl Claimable for RecipeRun {
     }
 }
 
-impl RecipeRun {
-    /// Ends the run. Its definition and its arguments are not kept.
-    pub(super) fn end(&mut self, status: RunStatus, result: Sealed<RunResult>) {
-        self.status = status;
-        self.plan = None;
-        self.result = Some(result);
-        self.work.due = None;
-    }
-}
-
 /// The key and the project of the sealed parts of a run.
 pub(super) struct RunSeal<'a> {
     key: std::sync::Arc<DataKey>,
@@ -211,10 +201,6 @@ impl<'a> RunSeal<'a> {
             .await?
             .ok_or_else(|| errors::internal("a run that has not ended has no plan"))?;
         self.open::<StoredPlan, _>(id, "plan", &stored.body.plan)
-    }
-
-    pub(super) fn seal_result(&self, id: &str, result: &RunResult) -> Result<Sealed<RunResult>> {
-        self.seal::<RecipeRun, _>(id, "result", result)
     }
 
     /// Returns the result of a call, if its tool has ended.
@@ -262,7 +248,7 @@ pub(super) async fn end(
 ) -> Result<()> {
     let owner = claim.project();
     let seal = RunSeal::new(app, owner).await?;
-    let result = seal.seal_result(claim.id(), result)?;
+    let result = seal.seal::<RecipeRun, _>(claim.id(), "result", result)?;
     let mut kept_bytes = result.size();
     let mut batch = claim.batch().await?;
     if let Some(plan) = app.store.get::<StoredPlan>(owner, claim.id()).await? {
@@ -276,7 +262,13 @@ pub(super) async fn end(
     }
     app.quotas
         .count(QuotaKind::Runs, owner, kept_bytes, batch.now);
-    Ok(claim.end(batch, |run| run.end(status, result)).await?)
+    let ended = claim.end(batch, |run| {
+        run.status = status;
+        run.plan = None;
+        run.result = Some(result);
+        run.work.due = None;
+    });
+    Ok(ended.await?)
 }
 
 /// Stores a run of a recipe, which its queue then takes up. Does nothing if a run with this id
@@ -330,19 +322,14 @@ pub(super) async fn begin(
     Ok(begun.await?)
 }
 
-/// Returns true if a run has started.
-pub(super) async fn exists(app: &App, project: &Project, id: &RecipeRunId) -> Result<bool> {
+/// Returns the status of a run, or `None` if the run does not exist.
+pub(super) async fn status(
+    app: &App,
+    project: &Project,
+    id: &RecipeRunId,
+) -> Result<Option<RunStatus>> {
     let run = app.store.get::<RecipeRun>(project.id.as_str(), id.as_str());
-    Ok(run.await?.is_some())
-}
-
-/// Returns true if a run has ended or does not exist.
-pub(super) async fn has_ended(app: &App, project: &Project, id: &RecipeRunId) -> Result<bool> {
-    let run = app.store.get::<RecipeRun>(project.id.as_str(), id.as_str());
-    let is_running = run
-        .await?
-        .is_some_and(|run| run.body.status == RunStatus::Running);
-    Ok(!is_running)
+    Ok(run.await?.map(|run| run.body.status))
 }
 
 /// Erases the runs that are older than [`RUN_TTL`], also those that have not ended, and their calls.

@@ -3,12 +3,13 @@
 //! A recipe belongs to one user of a project, because a session acts for its user alone: what the
 //! assistant of one user stores must not run with the accounts of another.
 
+use manifest::did_you_mean;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Erasure, Field, Kind, Query, Record};
 
 use super::{RECIPE_PREFIX, definition::Definition};
 use crate::{
-    App, Result,
+    App, Error, Result,
     agents::errors,
     catalog::LATEST,
     core::{
@@ -113,17 +114,34 @@ pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result
     let (owner, slug) = (project.id.as_str(), normalized(slug));
     let id = recipe_id(app, project, user, &slug);
     let stored = app.store.get::<Recipe>(owner, &id).await?;
-    let record = stored.ok_or_else(|| errors::recipe_not_found(shown_slug(&slug)))?;
+    let Some(record) = stored else {
+        return Err(missing(app, project, user, &slug).await?);
+    };
     let key = app.vault.key(owner, app.clock.now()).await?;
     OpenRecipe::open(&key, record)
 }
 
+/// Returns the error for a recipe that a user lacks, with the similar slug of another one. Fails if the
+/// store cannot be read.
+pub(super) async fn missing(app: &App, project: &Project, user: &str, slug: &str) -> Result<Error> {
+    let records = records_of(app, project, user).await?;
+    let similar = did_you_mean(slug, records.iter().map(|record| &*record.body.slug));
+    let shown = shown_slug(slug);
+    Ok(errors::recipe_not_found(format!("{shown}{similar}")))
+}
+
+/// Returns the records of the recipes of a user, newest first.
+async fn records_of(app: &App, project: &Project, user: &str) -> Result<Vec<Record<Recipe>>> {
+    let query = Query::for_project(project.id.as_str())
+        .is("user_id", user)
+        .descending();
+    Ok(app.store.find::<Recipe>(&query).await?.records)
+}
+
 /// Returns the recipes of a user, newest first.
 pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRecipe>> {
-    let owner = project.id.as_str();
-    let query = Query::for_project(owner).is("user_id", user).descending();
-    let records = app.store.find::<Recipe>(&query).await?.records;
-    let key = app.vault.key(owner, app.clock.now()).await?;
+    let records = records_of(app, project, user).await?;
+    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
     let opened = records
         .into_iter()
         .map(|record| OpenRecipe::open(&key, record));

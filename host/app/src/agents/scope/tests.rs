@@ -147,7 +147,7 @@ fn approval_of_toolkit_stands_in_place_of_that_of_session() {
         (by_tags(&["readOnlyHint"]), false),
         (by_tags(&["destructiveHint"]), true),
     ] {
-        let permission = permission_of(&config, &send());
+        let permission = permission(&config, &send());
         assert_eq!(permission == Permission::AskAlways, required, "{config:?}");
         let restricts = required || config.approval_tools.values().any(|list| !list.is_empty());
         let restricts = restricts
@@ -217,7 +217,7 @@ fn approval_is_required_by_toolkit_tool_or_hint() {
         (of_tag("readOnlyHint"), false),
         (of_all, true),
     ] {
-        let permission = permission_of(&config, &send());
+        let permission = permission(&config, &send());
         assert_eq!(permission == Permission::AskAlways, required, "{config:?}");
         assert_eq!(
             permission == Permission::AlwaysAllow,
@@ -259,7 +259,7 @@ fn permission_of_tool_goes_before_toolkit_and_default() {
             permissions: permissions.collect(),
             ..config.clone()
         };
-        assert_eq!(permission_of(&config, &send()), expected, "{config:?}");
+        assert_eq!(permission(&config, &send()), expected, "{config:?}");
         let refusal = (expected == AlwaysDeny).then_some(Refusal::Denied);
         assert_eq!(permit(&config, &send()).err(), refusal, "{config:?}");
         let proxy = check_proxy(&config, "mail");

@@ -1,14 +1,14 @@
 //! Erasure of files of sessions with their blobs.
 
 use futures::{TryStreamExt, stream};
-use store::{Batch, CommitError, Query, Record};
+use store::{Batch, Query, Record};
 
 use super::{CONCURRENT_BLOBS, Owner, Stored, turns};
 use crate::{
     App, Error, Result,
     core::ids::{ProjectId, SessionId},
     files::{self, total},
-    work::{Claim, Claimable},
+    work::{Claim, Claimable, erase_list},
 };
 
 /// Number of records that are read in one query while a project is erased.
@@ -84,15 +84,9 @@ pub(in crate::agents) async fn erase_session(
         session: session.as_str(),
     };
     erase(app, project, &owner.records(app).await?).await?;
-    while let Some(turns) = turns::record(app, owner).await? {
-        let batch = Batch::at(app.clock.now()).purge(&turns);
-        match app.store.commit(batch).await {
-            // A command has taken, extended or ended its turn meanwhile.
-            Ok(()) | Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-    }
-    Ok(())
+    // A command may take, extend or end its turn meanwhile.
+    let turns = Query::for_project(project).is("id", session.as_str());
+    erase_list(app, &turns::COLLECTION, turns, 1).await
 }
 
 /// Erases the files of all sessions of a project. Fails if the claim is lost.

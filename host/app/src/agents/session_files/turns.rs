@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Erasure, Record};
+use store::{Batch, Collection, CommitError, Document, Erasure};
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{sleep, timeout},
@@ -41,7 +41,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The turns of a session, of which at most one is taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct SessionTurns {
+struct SessionTurns {
     #[serde(flatten)]
     work: WorkState,
 }
@@ -102,7 +102,8 @@ impl Turn {
 
 async fn claim(app: &App, owner: Owner<'_>) -> Result<Claim<SessionTurns>> {
     loop {
-        if let Some(record) = record(app, owner).await? {
+        let turns = app.store.get::<SessionTurns>(owner.project, owner.session);
+        if let Some(record) = turns.await? {
             if let Some(claim) = app.claims().take(record, LEASE_TTL).await? {
                 return Ok(claim);
             }
@@ -117,9 +118,4 @@ async fn claim(app: &App, owner: Owner<'_>) -> Result<Claim<SessionTurns>> {
             Err(cause) => return Err(cause.into()),
         }
     }
-}
-
-/// Returns the turns of a session, if it has had any.
-pub(super) async fn record(app: &App, owner: Owner<'_>) -> Result<Option<Record<SessionTurns>>> {
-    Ok(app.store.get(owner.project, owner.session).await?)
 }

@@ -127,9 +127,18 @@ pub(super) async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFi
 pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
     let stored = find(app, slug, version)
         .await?
-        .ok_or_else(|| errors::version_not_found(shown_slug(slug), described_version(version)))?;
+        .ok_or_else(|| missing(app, slug, version))?;
     serde_json::from_str(&stored.body.manifest.json()?)
         .map_err(|cause| unreadable(&stored.body, &cause))
+}
+
+/// Returns the error for a version that does not exist, or whose toolkit does not.
+pub(super) fn missing(app: &App, slug: &str, version: &str) -> Error {
+    let snapshot = app.catalog.snapshot();
+    match snapshot.releases_of(slug) {
+        Ok(_) => errors::version_not_found(shown_slug(slug), described_version(version)),
+        Err(cause) => cause,
+    }
 }
 
 /// Returns the record of a version, if it exists.

@@ -98,7 +98,7 @@ impl de::Error for Problem {
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
         let text = misspelling(name, expected).unwrap_or_else(|| match nearest(name, expected) {
             Some(nearest) => format!("is unknown; the nearest known name is `{nearest}`"),
-            None => "is unknown".to_owned(),
+            None => format!("is unknown; the known names are {}", expected.join(", ")),
         });
         Self::new(text).inside(name)
     }
@@ -155,6 +155,13 @@ fn got(found: Unexpected<'_>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_name_is_answered_with_known_ones() {
+        let problem: Problem = de::Error::unknown_field("session_id", &["limit", "filters"]);
+        let expected = "session_id: is unknown; the known names are limit, filters";
+        assert_eq!(problem.line("body"), expected);
+    }
 
     #[test]
     fn types_have_words_of_json() {

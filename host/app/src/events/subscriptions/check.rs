@@ -4,7 +4,7 @@ use url::Url;
 
 use crate::{
     App, Result,
-    core::is_loopback,
+    core::{is_loopback, spelling::other_word_meant},
     events::{
         errors,
         event::{EventKind, MessageVersion},
@@ -20,11 +20,11 @@ pub(super) fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>
     let mut kinds = Vec::new();
     for name in names {
         let Some(kind) = EventKind::parse(name, word) else {
-            let known = EventKind::SUBSCRIBABLE_KINDS
-                .map(|kind| kind.name(word))
-                .join(", ");
+            let known = EventKind::SUBSCRIBABLE_KINDS.map(|kind| kind.name(word));
+            let question = other_word_meant(name, word, known.iter().map(|known| &**known));
+            let known = known.join(", ");
             return Err(errors::invalid(format!(
-                "enabled_events: each must be one of {known}"
+                "enabled_events: each must be one of {known}{question}"
             )));
         };
         if !kinds.contains(&kind) {

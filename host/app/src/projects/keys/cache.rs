@@ -134,11 +134,11 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     let owner = match key.kind {
         KeyKind::Organization => Owner::Organization(key.organization),
         KeyKind::Project => match app.store.get(id, &record.project).await? {
-            Some(found) => Owner::Project(Project::from_record(key.organization, found)?.into()),
+            Some(found) => Owner::Project(Project::from_record(found)?.into()),
             None => return Ok(None),
         },
         KeyKind::User => match app.store.get(id, &record.project).await? {
-            Some(found) => Owner::Member(Member::from_record(key.organization, found)?.into()),
+            Some(found) => Owner::Member(Member::from_record(found)?.into()),
             None => return Ok(None),
         },
     };

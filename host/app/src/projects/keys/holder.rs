@@ -28,7 +28,7 @@ pub struct Holder {
     pub organization_name: String,
     pub(super) owner_id: String,
     /// The id of the key's record, a keyed hash of the key.
-    pub(super) record_id: String,
+    pub(crate) record_id: String,
     /// The time of the last use, in epoch milliseconds.
     pub(super) last_use: AtomicI64,
     /// The last use that was written to the store, in epoch milliseconds.
@@ -80,11 +80,6 @@ impl Holder {
         let digits = self.record_id.get(..32).unwrap_or_default();
         let bits = u128::from_str_radix(digits, 16).unwrap_or_default();
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
-    }
-
-    /// Returns the id of the key's record, which is a keyed hash of the key.
-    pub(crate) fn record_id(&self) -> &str {
-        &self.record_id
     }
 
     /// Records that a request came with the key.

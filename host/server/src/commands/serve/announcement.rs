@@ -35,6 +35,7 @@ pub(super) async fn announce(
 ) -> Result<(), Stop> {
     let progress = (!args.json_ready).then_some(terminal);
     let problems = start.publication.run(server, progress).await;
+    warn_of_oauth_apps(server);
     server.set_serving(true);
     let metrics_url = start
         .metrics_address
@@ -75,4 +76,18 @@ pub(super) async fn announce(
         first_run::print_examples(server, terminal);
     }
     Ok(())
+}
+
+/// Warns of OAuth apps in the settings whose toolkit is not published.
+fn warn_of_oauth_apps(server: &Server) {
+    let catalog = server.app.catalog.snapshot();
+    for app in server.config.oauth_apps() {
+        if catalog.toolkit(&app.toolkit).is_none() {
+            tracing::warn!(
+                "`oauth_apps.{0}` has no effect: toolkit {0} is not published{1}",
+                app.toolkit,
+                catalog.similar_toolkit(&app.toolkit)
+            );
+        }
+    }
 }

@@ -1,0 +1,1 @@
+select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec
