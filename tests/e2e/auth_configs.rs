@@ -6,6 +6,23 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
+async fn account_tells_that_its_config_was_deleted() {
+    let project = Host::shared().await.new_project().await;
+    let id = project.connect_with_key(given::keyed().await, "amy").await;
+    let path = format!("/connected_accounts/{id}");
+    let account = project.get(&path).await.expect(200);
+    let config = account["auth_config"]["id"].as_str().unwrap();
+    let deleted = project.delete(&format!("/auth_configs/{config}")).await;
+    deleted.expect(200);
+    let account = project.get(&path).await.expect(200);
+    assert_eq!(account["status_reason"], "auth_config_gone");
+    let change = json!({ "enabled": true });
+    let refused = project.patch(&format!("{path}/status"), &change).await;
+    let message = refused.expect(400)["error"]["message"].to_string();
+    assert!(message.contains("was deleted"), "{message}");
+}
+
+#[tokio::test]
 async fn made_read_listed_and_deleted() {
     let project = Host::shared().await.new_project().await;
     let id = given::auth_config(&project).await;

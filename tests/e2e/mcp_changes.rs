@@ -1,6 +1,9 @@
 //! Announcements of MCP endpoints that the list of tools has changed.
 
-use harness::{Client, Guest, Host, event_reader::EventReader, guest, host::Setup, wait_until};
+use harness::{
+    Client, Guest, Host, client::RawResponse, event_reader::EventReader, guest, host::Setup,
+    wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{
@@ -129,6 +132,34 @@ async fn can_open_stream(project: &Client, url: &str) -> bool {
     status == *b"HTTP/1.1 200"
 }
 
+/// Asserts that a stream is refused because its project or its address has too many.
+fn assert_too_many_streams(refused: &RawResponse, owner: &str, id: &Value) {
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(refused.header("retry-after"), "1");
+    let message: Value = serde_json::from_slice(&refused.bytes).unwrap();
+    let reason = format!("the {owner} has reached its limit of open streams");
+    assert_eq!(message["error"]["message"], reason, "{message:#}");
+    assert_eq!(message["id"], *id, "{message:#}");
+}
+
+#[tokio::test]
+async fn streams_without_key_leave_those_of_keys() {
+    let host = Setup::new().with("limits.in_flight", "8").start().await;
+    let tool = given::echo(&host).await;
+    let project = host.new_project().await;
+    let url = given::mcp_server_of(&project, &given::toolkit_of(&tool)).await;
+    let headers = older_headers(&project);
+    let without_key = &headers[..2];
+    let open = project.exchange_stream(Method::GET, &url, without_key, Vec::new());
+    let _open = open.await;
+    let refused = project.exchange(Method::GET, &url, without_key, Vec::new());
+    assert_too_many_streams(&refused.await, "address", &Value::Null);
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        streams.push(older_stream(&project, &url).await);
+    }
+}
+
 #[tokio::test]
 async fn idle_streams_leave_calls_working() {
     let host = Setup::new().with("limits.in_flight", "8").start().await;
@@ -148,12 +179,10 @@ async fn idle_streams_leave_calls_working() {
     let refused = project
         .exchange(Method::GET, &url, &headers, Vec::new())
         .await;
-    assert_eq!(refused.status, 405, "{refused:?}");
-    assert_eq!(refused.header("allow"), "POST, DELETE");
+    assert_too_many_streams(&refused, "project", &Value::Null);
     let (headers, body) = subscription_request(&project, tools);
     let refused = project.exchange(Method::POST, &url, &headers, body).await;
-    let message: Value = serde_json::from_slice(&refused.bytes).unwrap();
-    assert_eq!(message["error"]["code"], -32601, "{message:#}");
+    assert_too_many_streams(&refused, "project", &json!(7));
     project.execute(&tool, json!({ "said": 2 })).await.data();
     drop(streams);
     wait_until("a closed stream makes room for another", async || {

@@ -191,6 +191,8 @@ async fn lists_filter_and_page_by_number() {
     let path = format!("/mcp/app/{}", given.toolkit);
     let of_toolkit = given.project.get(&path).await.expect(200);
     assert_eq!(names(&of_toolkit).len(), 3);
+    let of_other_too = given.project.get(&format!("{path}?toolkits=no_such")).await;
+    assert_eq!(names(&of_other_too.expect(200)).len(), 0);
     let unknown = given.project.get("/mcp/app/no_such_toolkit").await;
     unknown.expect(404);
 }

@@ -44,6 +44,10 @@ async fn misspelled_restrictions_are_refused() {
         ["POST", trigger, { "conected_account_id": "ca_AAAAAAAAAAAA" }, "conected_account_id", "connected_account_id"],
         ["POST", trigger, { "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }, "action.connected_account", "connected_account_id"],
         ["POST", trigger, { "action": { "tool_slug": "A", "instead_of_webhooks": true } }, "action.instead_of_webhooks", "instead_of_webhook"],
+        ["POST", trigger, { "trigger_confg": {} }, "trigger_confg", "trigger_config"],
+        ["POST", trigger, { "triggerConfigs": {} }, "triggerConfigs", "trigger_config"],
+        ["POST", trigger, { "poll_intervall_seconds": 60 }, "poll_intervall_seconds", "poll_interval_seconds"],
+        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "connectionData": {} }, "connectionData", "connection_data"],
         ["POST", execute, { "connected_account": "ca_AAAAAAAAAAAA" }, "connected_account", "connected_account_id"],
         ["POST", execute, { "argumnets": { "any": 1 } }, "argumnets", "arguments"],
         ["POST", execute, { "userId": "amy" }, "userId", "user_id"],
@@ -78,6 +82,7 @@ async fn misspelled_restrictions_are_refused() {
             json!({ "toolkit": { "slug": toolkit }, "restrict_to_following_tools": ["A"] }),
             "restrict_to_following_tools",
         ),
+        (trigger, json!({ "config": {} }), "config"),
         (
             trigger,
             json!({ "action": { "tool_slug": "A", "account": "ca_AAAAAAAAAAAA" } }),

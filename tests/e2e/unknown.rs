@@ -25,7 +25,8 @@ async fn unknown_names_are_ignored_with_a_warning() {
         ["GET", "/toolkits?source=x&limit=1", null, ["unknown query parameter `source` is ignored; the nearest known name is `search`"]],
         ["GET", "/connected_accounts?_=1&zzzzzzzz=1", null, ["unknown query parameter `_` is ignored", "unknown query parameter `zzzzzzzz` is ignored"]],
         ["GET", "/auth/session/info?expand=%0d%0aall", null, ["unknown query parameter `expand` is ignored"]],
-        ["GET", "/tools?toolkit_versions%5Bgh%5D=latest&cursor=", null, []],
+        ["GET", format!("/tools?toolkit_versions%5B{toolkit}%5D=latest&cursor="), null, []],
+        ["GET", "/tools?toolkit_versions%5BZZZZ%5D=20200101_00", null, ["toolkit_versions: ZZZZ does not exist"]],
         ["GET", "/trigger_instances/active?connectedAccountIds=a&user_ids[]=b", null, []],
         ["GET", "/mcp/servers?page_no=1&limit=null", null, []],
         ["GET", "/toolkits?limit=null", null, []],
@@ -371,6 +372,14 @@ async fn values_out_of_range_are_refused() {
             "user_ids: must not be empty",
         ),
         ("/files/list?tool_slug=", "tool_slug: must not be empty"),
+        (
+            "/tools?toolkit_versions=newest",
+            "toolkit_versions: must be `latest` or a version",
+        ),
+        (
+            "/triggers_types?toolkit_versions[gh]=20260101",
+            "toolkit_versions: must be `latest` or a version",
+        ),
         ("/connected_accounts?user_ids=%FF", "user_ids: contains"),
         (
             "/connected_accounts?user_ids[0]=a",
@@ -388,6 +397,41 @@ async fn values_out_of_range_are_refused() {
     let filter = json!({ "filters": [{ "field": "colour", "operator": "==", "value": "red" }] });
     let refused = project.post("/logs/tool_execution", &filter).await;
     refused.expect(400).assert_envelope();
+}
+
+#[tokio::test]
+async fn empty_booleans_are_refused_everywhere() {
+    let host = Host::shared().await;
+    let clients = Clients::of(host, host.new_project().await).await;
+    for operation in CLIENT_OPERATIONS.iter() {
+        for parameter in operation.parameters("query") {
+            if parameter["schema"]["type"] != "boolean" {
+                continue;
+            }
+            let name = parameter["name"].as_str().unwrap();
+            let path = format!("{}?{name}=", operation.addressed());
+            let client = clients.right(operation);
+            let refused = client.send(operation.method(), &path, Body::None, &[]);
+            let problems = refused.await.expect(400).problems();
+            let expected = format!("{name}: must not be empty");
+            assert!(problems[0].starts_with(&expected), "{path}: {problems:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn deletions_refuse_unknown_parameters() {
+    let host = Host::shared().await;
+    let clients = Clients::of(host, host.new_project().await).await;
+    let deletions = CLIENT_OPERATIONS.iter();
+    for operation in deletions.filter(|operation| operation.method == "DELETE") {
+        let path = format!("{}?revoke=true", operation.addressed());
+        let client = clients.right(operation);
+        let refused = client.send(operation.method(), &path, Body::None, &[]);
+        let problems = refused.await.expect(400).problems();
+        let expected = "unknown query parameter `revoke` is not allowed";
+        assert!(problems[0].starts_with(expected), "{path}: {problems:?}");
+    }
 }
 
 #[tokio::test]

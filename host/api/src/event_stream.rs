@@ -9,7 +9,7 @@ use axum::{
 };
 use futures::{StreamExt as _, stream};
 use http::{
-    ApiResult, IN_TABLE, ProjectKey, Query, Server, limiter::StreamPermit, permits,
+    ApiResult, IN_TABLE, ProjectKey, Query, Server, limiter::CallerPermit, permits,
     sse::event_stream,
 };
 use serde::Deserialize;
@@ -69,8 +69,7 @@ pub(crate) async fn open(
         users: query.user_ids,
     };
     let events = EventStream::open(key.app(), &key.project, filter, after.as_deref()).await?;
-    let permit = key.server.limiter.streams.acquire(&key.project.tenant)?;
-    permits::leave();
+    let permit = permits::open_stream(&key.server.limiter)?;
     // The client continues after it if it is cut off before the first message.
     let beginning = after
         .is_none()
@@ -83,7 +82,7 @@ pub(crate) async fn open(
 fn messages(
     server: Arc<Server>,
     events: EventStream,
-    permit: StreamPermit,
+    permit: CallerPermit,
 ) -> impl stream::Stream<Item = Result<Event, Infallible>> {
     let end = Instant::now() + MAX_AGE;
     let open = (server, events, permit);

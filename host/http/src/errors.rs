@@ -5,6 +5,7 @@ use std::{fmt::Display, time::Duration};
 
 use app::SHORT_WAIT;
 pub use app::errors::*;
+use gate::Capacity;
 
 app::error_table! { pub table:
     /// The request has no API key. The keys that the operation takes are named with their headers.
@@ -62,10 +63,10 @@ app::error_table! { pub table:
     WEBHOOK_RATE_EXCEEDED = webhook_rate_exceeded(retry_after: Duration): LimitReached, 2827, "Webhook_TooManyRequests",
         "the address has received too many webhooks in a minute",
         "send it again later, or ask the operator to raise `limits.rate_per_project`", with_retry_after(retry_after);
-    /// The address is sending too many request bodies at the same time. Nothing was started.
-    ADDRESS_BUSY = address_busy(): LimitReached, 10435, "Server_AddressBusy",
-        "the address sends too many request bodies at the same time",
-        "nothing was started: retry when the other requests have been sent", with_retry_after(SHORT_WAIT);
+    /// The address has as much as one address may have at the same time. Nothing was started.
+    ADDRESS_BUSY = address_busy(capacity: Capacity): LimitReached, 10435, "Server_AddressBusy",
+        "the address has reached its limit of {capacity}",
+        "nothing was started: retry when other requests of the address have ended", with_retry_after(SHORT_WAIT);
 
     /// The cursor was not made by this server.
     CURSOR_INVALID = cursor_invalid(): Invalid, 10423, "Request_CursorInvalid",

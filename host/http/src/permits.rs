@@ -8,7 +8,8 @@ use app::Error;
 
 use crate::{
     context::CURRENT_REQUEST,
-    limiter::{Caller, RequestLimiter},
+    errors,
+    limiter::{Caller, CallerPermit, RequestLimiter},
 };
 
 /// Acquires the permit of the request being answered.
@@ -59,7 +60,22 @@ pub(crate) async fn acquire_page() -> Result<(), Error> {
     Ok(())
 }
 
-/// Releases the permit of a request that waits for its client, or opens a stream.
+/// Exchanges the permit of the request for one of a stream that it opens. An open stream without work
+/// keeps no other requests out.
+///
+/// # Errors
+/// Returns an error if the caller may have no further stream now.
+pub fn open_stream(limiter: &RequestLimiter) -> Result<CallerPermit, Error> {
+    CURRENT_REQUEST.with(|context| {
+        let caller = context.permits.caller.get();
+        let caller = caller.ok_or_else(|| errors::internal("a stream without a project"))?;
+        let permit = limiter.streams.try_acquire(caller)?;
+        context.permits.release();
+        Ok(permit)
+    })
+}
+
+/// Releases the permit of a request that waits for its client.
 pub fn leave() {
     CURRENT_REQUEST.with(|context| context.permits.release());
 }

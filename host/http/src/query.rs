@@ -2,8 +2,9 @@
 //!
 //! Clients spell them in several ways: lists are comma-joined, repeated or written as `name[]`;
 //! maps are written as `name[key]`; words and booleans come in any case; an empty value counts as
-//! absent for an `Option`, and is refused for a list or a required value, because a filter without a value
-//! would select everything. A parameter with one value is refused if it is sent with two. No library reads
+//! absent for an `Option`, unless the field is read by [`present`](crate::members::present) as all booleans
+//! are, and is refused for a list or a required value, because a filter without a value would select
+//! everything. A parameter with one value is refused if it is sent with two. No library reads
 //! all of these, so this module has a deserializer of its own. Unknown parameters are refused or ignored
 //! before ([`KnownParameters`]).
 

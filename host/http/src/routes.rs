@@ -12,6 +12,7 @@ use axum::{
     routing::{MethodRouter, Route, get, on_service},
 };
 use tower::{layer::layer_fn, service_fn};
+use utoipa::openapi::HttpMethod;
 use utoipa_axum::PathItemExt;
 
 use crate::{
@@ -56,6 +57,7 @@ impl Routes {
         let path = format!("{prefix}{}", row.path);
         let described = std::iter::once(&row.description.operation);
         let parameters = KnownParameters {
+            refuses_others: row.description.method == HttpMethod::Delete,
             own: parameter_names(described, &self.server.branding),
             of_any: of_any.clone(),
         };

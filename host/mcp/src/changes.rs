@@ -16,10 +16,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{
-    endpoint::Endpoint,
-    headers::{METHODS_WITHOUT_STREAM, refuse_method},
-};
+use super::{endpoint::Endpoint, messages::refuse_stream};
 
 /// Time after which a stream ends.
 const MAX_AGE: Duration = Duration::from_secs(900);
@@ -65,12 +62,10 @@ impl ToolListChanges {
     }
 }
 
-/// Answers `GET` with a stream of notifications. If too many streams are open, the answer is that
-/// of a server without such streams, as the protocol permits.
+/// Answers `GET` with a stream of notifications.
 pub(super) fn stream(mut endpoint: Endpoint) -> Response {
-    endpoint.open_stream();
-    if endpoint.stream.is_none() {
-        return refuse_method(METHODS_WITHOUT_STREAM);
+    if let Err(refused) = endpoint.open_stream() {
+        return refuse_stream(refused, None);
     }
     let changes = ToolListChanges::watch(endpoint);
     let notifications = stream::unfold(changes, async |mut changes| {

@@ -22,7 +22,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
-use http::{Server, errors, limiter::StreamPermit, permits};
+use http::{Server, errors, limiter::CallerPermit, permits};
 use http_body_util::Full;
 use manifest::did_you_mean;
 use rmcp::{
@@ -81,7 +81,7 @@ pub(super) struct Endpoint {
     /// The client's connection.
     connection: Option<Connection>,
     /// Permit of the stream of announcements that the request opens.
-    pub(super) stream: Option<Arc<StreamPermit>>,
+    pub(super) stream: Option<Arc<CallerPermit>>,
     /// True if the response may be a stream.
     pub(super) may_stream: bool,
     /// True if lists of tools have the schemas of results.
@@ -124,18 +124,14 @@ impl Endpoint {
         }
     }
 
-    /// Takes a permit for a stream of announcements, if one is free, instead of the concurrency
-    /// permits of the request: a stream without work must not keep other requests out.
-    pub(super) fn open_stream(&mut self) {
-        if !self.may_stream {
-            return;
-        }
-        let tenant = &self.caller.project().tenant;
-        let permit = self.server.limiter.streams.acquire(tenant).ok();
-        if permit.is_some() {
-            permits::leave();
-        }
-        self.stream = permit.map(Arc::new);
+    /// Takes a permit for a stream of announcements.
+    ///
+    /// # Errors
+    /// If the caller may have no further stream now.
+    pub(super) fn open_stream(&mut self) -> Result<(), Error> {
+        let permit = permits::open_stream(&self.server.limiter)?;
+        self.stream = Some(Arc::new(permit));
+        Ok(())
     }
 
     /// Keeps the arguments of a call, because numbers lose digits in the values of `rmcp`. Returns the message

@@ -66,7 +66,7 @@ impl ServerHandler for Endpoint {
         info
     }
 
-    /// Returns `None` if too many streams are open. The client is told that there are no
+    /// Returns `None` if the client accepts no stream, or asks in a batch. It is told that there are no
     /// subscriptions.
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let accepted = SubscriptionFilter::builder().tools_list_changed().build();

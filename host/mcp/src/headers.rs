@@ -15,7 +15,7 @@ use super::{
 /// Methods of an endpoint.
 pub(super) const ENDPOINT_METHODS: &str = "GET, POST, DELETE";
 /// Methods of an endpoint that offers no stream.
-pub(super) const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
+const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
 /// Explanation for a request with another method.
 const METHOD_REFUSED: &str = "the endpoint does not take this method: send messages with POST";
 /// Explanation for a request to the address of an endpoint that no MCP client sent.

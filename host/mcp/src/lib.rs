@@ -222,8 +222,11 @@ async fn answer_message(
         endpoint.cancel(call).await;
     }
     endpoint.may_stream = accepted.streams;
-    if message == Some(ConnectionMessage::Listen) {
-        endpoint.open_stream();
+    if message == Some(ConnectionMessage::Listen)
+        && accepted.streams
+        && let Err(refused) = endpoint.open_stream()
+    {
+        return Ok(messages::refuse_stream(refused, messages::id_of(&bytes)));
     }
     accepted.declare(&mut head.headers);
     let answered = endpoint.answer_by_rmcp(head, readable).await;

@@ -5,16 +5,19 @@
 
 use std::collections::BTreeMap;
 
-use app::core::{
-    json::{self, Problem, Reader},
-    spelling::{is_meant_as, shortened},
+use app::{
+    Error,
+    core::{
+        json::{self, Problem, Reader},
+        spelling::{is_meant_as, shortened},
+    },
 };
 use axum::{
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{members::present, reply};
+use http::{ApiError, members::present, reply};
 use http_body_util::BodyExt;
 use rmcp::model::{
     CallToolRequestParams, ErrorCode, GetPromptRequestParams, InitializeRequestParams,
@@ -94,6 +97,17 @@ impl IntoResponse for Refusal {
         let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
         reply::json(status, &answer)
     }
+}
+
+/// Refuses to open a stream, with the status of the error and the time to wait.
+pub(super) fn refuse_stream(cause: Error, id: Option<RequestId>) -> Response {
+    let message = cause.to_string();
+    let (head, _) = ApiError::App(cause).into_response().into_parts();
+    let mut response = Refusal::new(head.status, id, message).into_response();
+    let after = head.headers.get(header::RETRY_AFTER);
+    let after = after.map(|after| (header::RETRY_AFTER, after.clone()));
+    response.headers_mut().extend(after);
+    response
 }
 
 /// A body of JSON.

@@ -31,6 +31,7 @@ pub(crate) struct ListQuery {
     #[param(inline)]
     pub deprecated_status: Option<Switch>,
     /// Disabled ones too; without it they are left out.
+    #[serde(default, deserialize_with = "present")]
     pub show_disabled: Option<bool>,
     /// Part of the name.
     pub search: Option<String>,
@@ -41,6 +42,7 @@ pub(crate) struct ListQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The credentials of its accounts are revoked at the provider first, too.
+    #[serde(default, deserialize_with = "present")]
     pub revoke_on_delete: Option<bool>,
 }
 

@@ -4,6 +4,7 @@ use app::{
     Time,
     accounts::{self, Filter, Status},
 };
+use http::members::present;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -81,6 +82,7 @@ pub(crate) struct RefreshQuery {
 #[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
     /// The credential is revoked at the provider, too.
+    #[serde(default, deserialize_with = "present")]
     pub revoke_on_delete: Option<bool>,
 }
 

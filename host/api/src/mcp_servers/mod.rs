@@ -7,7 +7,7 @@ mod views;
 
 use app::{
     Record,
-    agents::mcp_servers::{self, McpServer},
+    agents::mcp_servers::{self, Filter, McpServer},
 };
 use http::{ApiResult, Created, IN_TABLE, Json, OptionalJson, Path, ProjectKey, Query};
 
@@ -56,7 +56,7 @@ pub(crate) async fn list(
     key: ProjectKey,
     Query(query): Query<ListQuery>,
 ) -> ApiResult<Json<ListView>> {
-    listed(&key, query).await
+    listed(&key, query, None).await
 }
 
 /// Lists the MCP servers with tools of a toolkit, those that were changed last first.
@@ -64,16 +64,22 @@ pub(crate) async fn list(
 pub(crate) async fn list_of_toolkit(
     key: ProjectKey,
     Path(toolkit): Path<String>,
-    Query(mut query): Query<ListQuery>,
+    Query(query): Query<ListQuery>,
 ) -> ApiResult<Json<ListView>> {
     key.app().catalog.snapshot().releases_of(&toolkit)?;
-    query.toolkits = vec![toolkit];
-    listed(&key, query).await
+    listed(&key, query, Some(toolkit)).await
 }
 
-async fn listed(key: &ProjectKey, query: ListQuery) -> ApiResult<Json<ListView>> {
+async fn listed(
+    key: &ProjectKey,
+    query: ListQuery,
+    toolkit: Option<String>,
+) -> ApiResult<Json<ListView>> {
     let page = requests::page(query.page_no, query.limit, DEFAULT_LIMIT);
-    let filter = query.into();
+    let filter = Filter {
+        toolkit,
+        ..query.into()
+    };
     let found = mcp_servers::list(key.app(), &key.project, &filter, page.window(false)?).await?;
     let views = views(key, found.items).await?;
     Ok(Json(ListView::new(views, &page, found.total)))

@@ -179,7 +179,7 @@ pub(crate) struct ListQuery {
     /// Part of the name.
     name: Option<String>,
     /// With tools of one of these toolkits.
-    pub toolkits: Vec<String>,
+    toolkits: Vec<String>,
     /// With one of these auth configs.
     auth_config_ids: Vec<String>,
     /// Time by which the list is ordered; `updated_at` without it.
@@ -221,6 +221,7 @@ impl From<ListQuery> for Filter {
             order: order(query.order_by, query.order_direction),
             name: query.name.unwrap_or_default(),
             toolkits: query.toolkits,
+            toolkit: None,
             auth_configs: query.auth_config_ids,
         }
     }

@@ -8,7 +8,7 @@ use app::{
     events::{event::MessageVersion, subscriptions::Opened},
     projects::{Config, NewProject, Project, ShownKey},
 };
-use http::{Page, Position};
+use http::{Page, Position, members::present};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -57,6 +57,7 @@ impl TryFrom<Create> for NewProject {
 pub(crate) struct RemoveQuery {
     /// The accounts of the project are deleted first, and their credentials are revoked at the
     /// provider. If that takes long, the response is 503, and the same request continues it.
+    #[serde(default, deserialize_with = "present")]
     pub revoke_on_delete: Option<bool>,
 }
 

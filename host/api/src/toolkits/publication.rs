@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{
     ApiResult, IN_TABLE, Json, Listed, OrganizationKey, Page, Path, Query, body::ComponentBytes,
-    errors, reply::CreatedOrExisting,
+    errors, members::present, reply::CreatedOrExisting,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -86,6 +86,7 @@ pub(crate) async fn read_version(
 #[into_params(parameter_in = Query)]
 pub(crate) struct PublishQuery {
     /// Publishes the version even if it breaks callers of an earlier version of the same day.
+    #[serde(default, deserialize_with = "present")]
     breaking: Option<bool>,
 }
 
@@ -136,6 +137,7 @@ fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeprecationQuery {
     /// Ends the deprecation of the version instead.
+    #[serde(default, deserialize_with = "present")]
     undo: Option<bool>,
 }
 

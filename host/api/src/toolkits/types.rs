@@ -30,6 +30,7 @@ pub(crate) struct ListQuery {
     #[param(inline)]
     pub sort_by: Option<Order>,
     /// Deprecated ones too; without it they are left out.
+    #[serde(default, deserialize_with = "present")]
     pub include_deprecated: Option<bool>,
     /// Part of slug, name or description.
     pub search: Option<String>,

@@ -49,7 +49,7 @@ pub(crate) async fn list(
         important: query.important,
         search: query.query.or(query.search).unwrap_or_default(),
         deprecated: query.include_deprecated.unwrap_or(true),
-        versions: query.toolkit_versions.selector(prefix.tool_version()),
+        versions: query.toolkit_versions.selector(prefix.tool_version())?,
     };
     if !query.auth_config_ids.is_empty() {
         let ids = &query.auth_config_ids;
@@ -107,7 +107,7 @@ pub(crate) async fn read(
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Json<View>> {
     let catalog = key.app().catalog.snapshot();
-    let versions = query.toolkit_versions.selector(prefix.tool_version());
+    let versions = query.toolkit_versions.selector(prefix.tool_version())?;
     let toolkit = catalog.toolkit_of(&slug);
     let toolkit = toolkit.map(|toolkit| &*toolkit.slug).unwrap_or_default();
     let version = query.version.as_deref();

@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use app::catalog::VersionSelector;
-use http::members::present;
+use app::{
+    Result,
+    catalog::{VersionSelector, is_version},
+};
+use http::{errors, members::present};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -32,6 +35,7 @@ pub(crate) struct ListQuery {
     #[serde(deserialize_with = "present")]
     pub important: Option<bool>,
     /// Deprecated ones too; `true` without it.
+    #[serde(deserialize_with = "present")]
     pub include_deprecated: Option<bool>,
     /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
     /// each toolkit separately.
@@ -63,15 +67,22 @@ impl ToolkitVersions {
     }
 
     /// Returns the selection of versions. Without a version for every toolkit, `default` is used.
-    pub(crate) fn selector(mut self, default: &str) -> VersionSelector {
+    ///
+    /// # Errors
+    /// If a text cannot be a version.
+    pub(crate) fn selector(mut self, default: &str) -> Result<VersionSelector> {
+        if !self.0.values().all(|version| is_version(version)) {
+            let problem = "toolkit_versions: must be `latest` or a version such as `20260101_00`";
+            return Err(errors::invalid(problem));
+        }
         let given = self.0.remove("");
         let by_toolkit = self
             .0
             .into_iter()
             .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
-        VersionSelector {
+        Ok(VersionSelector {
             default: given.unwrap_or_else(|| default.to_owned()),
             by_toolkit: by_toolkit.collect(),
-        }
+        })
     }
 }

@@ -36,6 +36,7 @@ pub(crate) struct ListQuery {
     /// Of these trigger types.
     trigger_names: Vec<String>,
     /// Disabled ones too.
+    #[serde(deserialize_with = "present")]
     show_disabled: Option<bool>,
     /// Number of the page, from 1; a cursor takes precedence.
     page: Option<f64>,
@@ -56,7 +57,7 @@ pub(crate) struct ListQuery {
     #[deprecated]
     older_trigger_names: Vec<String>,
     /// Older spelling of `show_disabled`.
-    #[serde(rename = "showDisabled")]
+    #[serde(rename = "showDisabled", deserialize_with = "present")]
     #[deprecated]
     older_show_disabled: Option<bool>,
     /// Of the accounts with these legacy ids.
@@ -152,11 +153,12 @@ pub(crate) enum Versions {
 }
 
 impl Versions {
-    fn selector(self) -> VersionSelector {
-        match self {
-            Self::All(version) => VersionSelector::all(&version),
-            Self::ByToolkit(versions) => ToolkitVersions::new(versions).selector(LATEST),
-        }
+    fn selector(self) -> Result<VersionSelector> {
+        let versions = match self {
+            Self::All(version) => HashMap::from([(String::new(), version)]),
+            Self::ByToolkit(versions) => versions,
+        };
+        ToolkitVersions::new(versions).selector(LATEST)
     }
 }
 
@@ -164,7 +166,7 @@ impl UpsertBody {
     /// Returns the request for an instance of a trigger type.
     ///
     /// # Errors
-    /// If an id is malformed.
+    /// If an id or a version is malformed.
     pub(crate) fn into_upsert(self, trigger: String) -> Result<Upsert> {
         let account = self.connected_account_id.or(self.older_account_id);
         let action = self
@@ -172,9 +174,10 @@ impl UpsertBody {
             .map(|action| action.map(Action::into_app).transpose());
         let config = self.trigger_config.or(self.older_config);
         let versions = self.toolkit_versions.or(self.version.map(Versions::All));
+        let versions = versions.map(Versions::selector).transpose()?;
         Ok(Upsert {
             trigger,
-            versions: versions.map_or_else(|| VersionSelector::all(LATEST), Versions::selector),
+            versions: versions.unwrap_or_else(|| VersionSelector::all(LATEST)),
             account: account.as_deref().map(AccountId::parse).transpose()?,
             user_id: self.user_id,
             schedule: Schedule {

@@ -15,7 +15,7 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
-    let versions = query.toolkit_versions.selector(LATEST);
+    let versions = query.toolkit_versions.selector(LATEST)?;
     let (catalog, page) = snapshot(key.app(), page)?;
     let (found, total) = page.cut(catalog.triggers(&query.toolkit_slugs, &versions));
     let views = found.iter().map(View::new).collect::<Result<_, _>>()?;
@@ -38,7 +38,7 @@ pub(crate) async fn read(
     Path(slug): Path<String>,
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Json<View>> {
-    let versions = query.toolkit_versions.selector(LATEST);
+    let versions = query.toolkit_versions.selector(LATEST)?;
     let found = key.app().catalog.snapshot().trigger(&slug, &versions)?;
     Ok(Json(View::new(&found)?))
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
 
-/// Error code of an attempt whose auth config was deleted.
+/// Reason of an attempt that failed, or an account that cannot be used, because the auth config was deleted.
 pub(super) const AUTH_CONFIG_GONE: &str = "auth_config_gone";
 
 /// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile, or if

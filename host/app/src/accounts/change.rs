@@ -5,17 +5,27 @@ use store::Batch;
 use super::{
     Account, Event, SharingChange, Status, Values,
     account::{COLLECTION, map_alias_conflict, parse_alias, record, status_after, unique_alias},
+    auth_configs,
     fields::fill,
 };
 use crate::{App, Result, accounts::errors, core::ids::AccountId, projects::Project};
 
-/// Pauses or resumes an account. Fails if the account does not exist or is not connected.
+/// Pauses or resumes an account. Fails if the account does not exist or is not connected. One whose auth
+/// config was deleted cannot be resumed.
 pub async fn set_enabled(
     app: &App,
     project: &Project,
     id: &AccountId,
     enabled: bool,
 ) -> Result<()> {
+    if enabled {
+        let account = record(app, project, id).await?;
+        let config = &account.body.auth_config;
+        if auth_configs::find(app, project, config).await?.is_none() {
+            let problem = format!("the auth config of account {id} was deleted");
+            return Err(errors::account_refused(problem));
+        }
+    }
     let now = app.clock.now();
     let event = match enabled {
         true => Event::Enabled,

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     Account, AccountType, Status, Values,
     account::record,
+    attempt_end::AUTH_CONFIG_GONE,
     auth_configs::{self, AuthConfig},
     credential::{Credential, REDIRECT_URL_VALUE, open_values},
     scheme,
@@ -181,7 +182,10 @@ fn view(
     mut values: Values,
     config: Option<&Record<AuthConfig>>,
 ) -> AccountView {
-    let problem = credential.body.refresh_problem(app.clock.now());
+    let problem = match config {
+        Some(_) => credential.body.refresh_problem(app.clock.now()),
+        None => Some(AUTH_CONFIG_GONE),
+    };
     if record.body.status.is_connected() && problem.is_some() {
         record.body.status_reason = problem.map(str::to_owned);
     }

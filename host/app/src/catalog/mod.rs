@@ -61,7 +61,7 @@ pub use trigger::{ResolvedTrigger, TriggerType};
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE_COLLECTION, Usage};
 pub use validators::{MAX_VALIDATOR_BYTES, MAX_VALIDATORS};
-pub use versions::{BASE, LATEST};
+pub use versions::{BASE, LATEST, is_version};
 
 use crate::Result;
 

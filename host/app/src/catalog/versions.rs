@@ -40,14 +40,20 @@ pub(super) fn resolve<'a, R>(
     })
 }
 
+/// Returns true for `latest` and for a text of the form of a version.
+#[must_use]
+pub fn is_version(text: &str) -> bool {
+    let is_dated = text.len() == BASE.len()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'_');
+    is_dated || text == LATEST
+}
+
 /// Returns the name of a requested version for messages. A text of another form is not repeated, because
 /// it could be a secret.
 pub(super) fn described_version(version: &str) -> String {
-    let is_dated = version.len() == BASE.len()
-        && version
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'_');
-    if is_dated || version == LATEST {
+    if is_version(version) {
         format!("version {version}")
     } else {
         "the version that the request names".to_owned()

@@ -17,7 +17,7 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_COMPARED_NAMES: usize = 20;
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTING_NAMES: [&str; 54] = [
+const RESTRICTING_NAMES: [&str; 65] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -25,9 +25,14 @@ const RESTRICTING_NAMES: [&str; 54] = [
     "connectedAuthId",
     "connected_account_id",
     "connected_account_ids",
+    "connection_data",
+    "credentials",
     "custom_auth_params",
     "custom_connection_data",
     "entity_id",
+    "proxy_auth_key",
+    "shared_connection_fields",
+    "shared_credentials",
     "user_id",
     "user_ids",
     "validate_credentials",
@@ -67,10 +72,16 @@ const RESTRICTING_NAMES: [&str; 54] = [
     "action",
     "enabled_events",
     "instead_of_webhook",
+    "poll_cron",
+    "poll_interval_seconds",
+    "poll_time_zone",
     "since",
+    "triggerConfig",
+    "trigger_config",
     "until",
     // Calls of tools.
     "arguments",
+    "parameters",
     // Recipes.
     "input_schema",
     // Versions of toolkits.
@@ -85,7 +96,7 @@ const RESTRICTING_NAMES: [&str; 54] = [
 ];
 
 /// Members that restrict, or that choose an account, in some requests, and are refused in all others.
-const MISPLACED_NAMES: [&str; 32] = [
+const MISPLACED_NAMES: [&str; 33] = [
     "account",
     "account_id",
     "account_type",
@@ -96,6 +107,7 @@ const MISPLACED_NAMES: [&str; 32] = [
     "allowed_tools",
     "auth_config_id",
     "auth_config_ids",
+    "config",
     "connected_account_id",
     "connected_account_ids",
     "custom_tools",

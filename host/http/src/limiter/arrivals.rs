@@ -77,7 +77,7 @@ impl Arrivals {
     ) -> Result<Arrival, Error> {
         let address = counted_as(address);
         let of_address = self.addresses.try_acquire(&address);
-        let of_address = of_address.ok_or_else(errors::address_busy)?;
+        let of_address = of_address.ok_or_else(|| errors::address_busy(Capacity::Bodies))?;
         let of_owner = owner.as_ref().map(|owner| {
             let permit = self.owners.try_acquire(owner);
             permit.ok_or_else(|| errors::project_busy(Capacity::Bodies))
@@ -89,7 +89,9 @@ impl Arrivals {
             }),
             None => {
                 let payer = Payer::Address(address);
-                (&self.stranger_memory, payer, errors::address_busy)
+                (&self.stranger_memory, payer, || {
+                    errors::address_busy(Capacity::Memory)
+                })
             }
         };
         Ok(Arrival {

@@ -3,6 +3,7 @@
 //! All counters live in this process and are reset by a restart; nothing else depends on them.
 
 mod arrivals;
+mod callers;
 mod held;
 mod rates;
 mod streams;
@@ -15,7 +16,7 @@ use std::{
 };
 
 use app::Error;
-use gate::{Capacity, Gate, KeyedLimit, Permit, Queue, Shares};
+use gate::{Capacity, Gate, Permit, Queue, Shares};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -26,10 +27,16 @@ pub(crate) use self::{
     held::Permits,
     rates::{Allowance, RATE_WINDOW},
 };
-use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
+use self::{
+    arrivals::Arrivals,
+    callers::{CallerGate, shares_of_strangers},
+    rates::Rates,
+    suspects::Suspects,
+};
 pub use self::{
     arrivals::{body_shares, stranger_body_shares},
-    streams::{StreamPermit, stream_shares},
+    callers::{Caller, CallerPermit},
+    streams::{stranger_stream_shares, stream_shares},
     suspects::{SUSPECTS_AT_ONCE, SecretKind},
 };
 
@@ -39,11 +46,6 @@ use crate::errors;
 
 /// Part of all requests that a project takes whenever they are free.
 const REQUEST_BASE_DIVISOR: u64 = 32;
-/// Part of the requests of a project that callers without a key have in addition, at its public
-/// addresses.
-const STRANGER_DIVISOR: u64 = 2;
-/// Part of these that one address has.
-const STRANGER_ADDRESS_DIVISOR: usize = 4;
 
 /// Shares of projects in the pages of lists that are built concurrently. Each may hold some MiB.
 pub const PAGE_SHARES: Shares = Shares {
@@ -63,23 +65,7 @@ pub const fn request_shares(limits: &Limits) -> Shares {
 
 /// Returns the shares of projects in the requests of callers without a key.
 pub const fn stranger_shares(limits: &Limits) -> Shares {
-    let all = limits.in_flight as u64 / STRANGER_DIVISOR;
-    let per_project = limits.in_flight_per_project() as u64 / STRANGER_DIVISOR;
-    Shares::new(all, REQUEST_BASE_DIVISOR, per_project)
-}
-
-/// Sender of a request to a project.
-#[derive(Clone)]
-pub struct Caller {
-    pub tenant: Arc<str>,
-    /// Address of a caller without a key.
-    pub stranger: Option<IpAddr>,
-}
-
-/// Concurrency permit of a request to a project.
-pub(crate) struct CallerPermit {
-    _of_project: Permit<Arc<str>>,
-    _of_address: Option<OwnedSemaphorePermit>,
+    shares_of_strangers(request_shares(limits), REQUEST_BASE_DIVISOR)
 }
 
 /// Permit to build a page of a list.
@@ -102,32 +88,27 @@ pub struct RequestLimiter {
     suspects: [Suspects; 3],
     /// Bodies that are arriving.
     pub arrivals: Arrivals,
-    /// Streams of announcements that are open.
-    pub streams: Streams,
+    /// Streams that are open.
+    pub(crate) streams: CallerGate,
     /// Requests without a project, or whose project is not known yet.
     arrived: Arc<Semaphore>,
-    projects: Gate<Arc<str>>,
-    /// Requests without a key, by project.
-    strangers: Gate<Arc<str>>,
-    /// Requests without a key, by project and address.
-    stranger_addresses: KeyedLimit<(Arc<str>, IpAddr)>,
+    /// Requests to projects.
+    requests: CallerGate,
     /// Pages of lists, by project or organization.
     pages: Gate<Arc<str>>,
 }
 
 impl RequestLimiter {
     pub(crate) fn new(limits: &Limits, sandbox: &Sandbox) -> Self {
-        let strangers = stranger_shares(limits);
-        let of_address = strangers.cap as usize / STRANGER_ADDRESS_DIVISOR;
+        let of_requests = [request_shares(limits), stranger_shares(limits)];
+        let of_streams = [stream_shares(limits), stranger_stream_shares(limits)];
         Self {
             rates: Rates::new(limits),
             suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
             arrivals: Arrivals::new(sandbox),
-            streams: Streams::new(limits),
+            streams: CallerGate::new(Capacity::Streams, of_streams),
             arrived: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))),
-            projects: Gate::new(request_shares(limits)),
-            strangers: Gate::new(strangers),
-            stranger_addresses: KeyedLimit::new(of_address.max(1)),
+            requests: CallerGate::new(Capacity::Calls, of_requests),
             pages: Gate::new(PAGE_SHARES),
         }
     }
@@ -159,11 +140,7 @@ impl RequestLimiter {
 
     /// Acquires a concurrency permit for a request to a project, if one is free.
     pub(crate) fn try_acquire_for_project(&self, caller: &Caller) -> Option<CallerPermit> {
-        let (projects, of_address) = self.gate_of(caller).ok()?;
-        Some(CallerPermit {
-            _of_project: projects.try_acquire(&caller.tenant).ok()?,
-            _of_address: of_address,
-        })
+        self.requests.try_acquire(caller).ok()
     }
 
     /// Acquires a concurrency permit for a request to a project.
@@ -172,13 +149,8 @@ impl RequestLimiter {
     /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if no permit
     /// becomes free in time.
     pub(crate) async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
-        let (projects, of_address) = self.gate_of(caller)?;
-        let permit = projects.acquire(&caller.tenant, Queue::time(IN_FLIGHT_WAIT));
-        let permit = permit.await;
-        Ok(CallerPermit {
-            _of_project: permit.map_err(|busy| errors::busy(Capacity::Calls, busy))?,
-            _of_address: of_address,
-        })
+        let queue = Queue::time(IN_FLIGHT_WAIT);
+        self.requests.acquire(caller, queue).await
     }
 
     /// Acquires a permit to build a page of a list for a project or an organization.
@@ -191,20 +163,6 @@ impl RequestLimiter {
         permit
             .await
             .map_err(|busy| errors::busy(Capacity::Pages, busy))
-    }
-
-    /// Returns the permits that count for a caller, and takes that of the caller's address.
-    fn gate_of(
-        &self,
-        caller: &Caller,
-    ) -> Result<(&Gate<Arc<str>>, Option<OwnedSemaphorePermit>), Error> {
-        let Some(address) = caller.stranger else {
-            return Ok((&self.projects, None));
-        };
-        let key = (caller.tenant.clone(), counted_as(address));
-        let of_address = self.stranger_addresses.try_acquire(&key);
-        let of_address = of_address.ok_or_else(errors::address_busy)?;
-        Ok((&self.strangers, Some(of_address)))
     }
 }
 

@@ -1,13 +1,10 @@
 //! Limits on streams, of announcements and of events. Clients keep such a stream open without work, so
 //! that it holds no concurrency permit of a request.
 
-use std::sync::Arc;
-
-use app::Error;
-use gate::{Capacity, Gate, Permit, Shares};
+use gate::Shares;
 use settings::Limits;
 
-use crate::errors;
+use super::callers::shares_of_strangers;
 
 /// Maximum number of open streams, as a multiple of `limits.in_flight`.
 const STREAMS_PER_REQUEST: u64 = 2;
@@ -16,35 +13,28 @@ const STREAM_BASE_DIVISOR: u64 = 128;
 /// Part of all streams that one project has at most.
 const STREAM_CAP_DIVISOR: u64 = 4;
 
-/// Streams that are open.
-pub struct Streams(Gate<Arc<str>>);
-
-/// Permit of an open stream, released when it is dropped.
-pub type StreamPermit = Permit<Arc<str>>;
-
 /// Returns the shares of projects in streams.
 pub const fn stream_shares(limits: &Limits) -> Shares {
     let all = (limits.in_flight as u64).saturating_mul(STREAMS_PER_REQUEST);
     Shares::new(all, STREAM_BASE_DIVISOR, all / STREAM_CAP_DIVISOR)
 }
 
-impl Streams {
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self(Gate::new(stream_shares(limits)))
-    }
-
-    /// Takes a permit for one more stream of a project.
-    ///
-    /// # Errors
-    /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if the project may have no further one now.
-    pub fn acquire(&self, project: &Arc<str>) -> Result<StreamPermit, Error> {
-        let permit = self.0.try_acquire(project);
-        permit.map_err(|busy| errors::busy(Capacity::Streams, busy))
-    }
+/// Returns the shares of projects in the streams of callers without a key.
+pub const fn stranger_stream_shares(limits: &Limits) -> Shares {
+    shares_of_strangers(stream_shares(limits), STREAM_BASE_DIVISOR)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use settings::Sandbox;
+
+    use crate::{
+        errors,
+        limiter::{Caller, RequestLimiter},
+    };
+
     use super::*;
 
     #[test]
@@ -53,12 +43,31 @@ mod tests {
             in_flight: 16,
             ..Default::default()
         };
-        let streams = Streams::new(&limits);
-        let one: Arc<str> = "a".into();
-        let mut open: Vec<_> = (0..8).map(|_| streams.acquire(&one).unwrap()).collect();
-        let refused = streams.acquire(&one).err().unwrap();
+        let streams = RequestLimiter::new(&limits, &Sandbox::default()).streams;
+        let tenant: Arc<str> = "a".into();
+        let stranger = |address| Caller {
+            tenant: tenant.clone(),
+            stranger: Some([192, 0, 2, address].into()),
+        };
+        let held = (1..=4).map(|address| streams.try_acquire(&stranger(address)).unwrap());
+        let held: Vec<_> = held.collect();
+        for (address, reason) in [(1, &errors::ADDRESS_BUSY), (5, &errors::PROJECT_BUSY)] {
+            let refused = streams.try_acquire(&stranger(address)).err().unwrap();
+            assert!(refused.is(reason), "{refused}");
+            assert!(refused.to_string().ends_with("open streams"), "{refused}");
+        }
+
+        let with_key = Caller {
+            tenant: tenant.clone(),
+            stranger: None,
+        };
+        let open = (0..8).map(|_| streams.try_acquire(&with_key).unwrap());
+        let mut open: Vec<_> = open.collect();
+        let refused = streams.try_acquire(&with_key).err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
         drop(open.pop());
-        assert!(streams.acquire(&one).is_ok());
+        assert!(streams.try_acquire(&with_key).is_ok());
+        drop(held);
+        assert!(streams.try_acquire(&stranger(1)).is_ok());
     }
 }

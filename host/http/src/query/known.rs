@@ -3,8 +3,9 @@
 //! Problem: clients may be newer than the server, so a parameter that an operation does not know is
 //! ignored. If it was meant as a filter, the operation would return or do more than its caller asked for.
 //!
-//! Guarantee: an unknown parameter that could be meant as a parameter of any operation is refused. The
-//! names are those of the rows of all operations, so there is no list to maintain.
+//! Guarantee: an unknown parameter that could be meant as a parameter of any operation is refused, and so
+//! is every unknown one of an operation that deletes. The names are those of the rows of all operations, so
+//! there is no list to maintain.
 
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub(crate) fn parameter_names<'a>(
 
 /// Query parameters that an operation knows, and those of all operations.
 pub(crate) struct KnownParameters {
+    /// True if all others are refused: the operation deletes, and could not do less afterwards.
+    pub refuses_others: bool,
     pub own: ParameterNames,
     pub of_any: ParameterNames,
 }
@@ -61,7 +64,8 @@ impl KnownParameters {
                 continue;
             }
             let warning = parameter_warning(plain, &self.own);
-            if warnings.named().count() == MAX_WARNINGS || self.may_be_meant(plain) {
+            let is_refused = self.refuses_others || self.may_be_meant(plain);
+            if is_refused || warnings.named().count() == MAX_WARNINGS {
                 return Err(errors::invalid(self.refusal(plain, &warning)));
             }
             warnings.add(|| warning);
@@ -104,6 +108,7 @@ mod tests {
     #[test]
     fn parameter_meant_as_a_filter_is_refused() {
         let known = KnownParameters {
+            refuses_others: false,
             own: names(&["name", "toolkits", "limit"]),
             of_any: names(&["name", "toolkits", "limit", "statuses", "user_ids"]),
         };

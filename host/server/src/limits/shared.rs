@@ -70,14 +70,15 @@ pub(super) fn write(page: &mut String) {
 fn rows() -> Vec<String> {
     let (limits, sandbox) = (Limits::default(), Sandbox::default());
     let requests_wait = format!("{} ms", IN_FLIGHT_WAIT.as_millis());
-    let arriving = "503 `Server_Busy`; 429 `Server_ProjectBusy` for a project at its own number, and 429 `Server_AddressBusy` for such an address";
+    let address_busy = "503 `Server_Busy`; 429 `Server_ProjectBusy` for a project at its own number, and 429 `Server_AddressBusy` for such an address";
     let stays = "the others wait in the store";
     vec![
         row("Requests (`limits.in_flight`)", limiter::request_shares(&limits), number, wait(&requests_wait), "tests/e2e/shares.rs newcomer_calls_while_others_hold_all"),
         row("Requests without a key, in addition to those; of one address a quarter of those of one project", limiter::stranger_shares(&limits), number, wait(&requests_wait), "host/http/src/limiter/mod.rs strangers_take_no_permit_of_keys"),
-        row("Memory of arriving bodies (a quarter of `sandbox.memory_mib`)", limiter::body_shares(&sandbox), size, arriving, "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory"),
-        row("Memory of bodies that arrive without a key, in addition to that, by address", limiter::stranger_body_shares(&sandbox), size, arriving, "host/http/src/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes"),
-        row("Streams of events and of MCP announcements (twice `limits.in_flight`)", limiter::stream_shares(&limits), number, "of events: as requests; of MCP: `GET` gets 405 `HTTP_MethodNotAllowed`, and `subscriptions/listen` gets error -32601", "tests/e2e/shares.rs newcomer_calls_while_others_hold_all"),
+        row("Memory of arriving bodies (a quarter of `sandbox.memory_mib`)", limiter::body_shares(&sandbox), size, address_busy, "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory"),
+        row("Memory of bodies that arrive without a key, in addition to that, by address", limiter::stranger_body_shares(&sandbox), size, address_busy, "host/http/src/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes"),
+        row("Streams of events and of MCP announcements (twice `limits.in_flight`)", limiter::stream_shares(&limits), number, BUSY_RESPONSE, "tests/e2e/shares.rs newcomer_calls_while_others_hold_all"),
+        row("Streams without a key, in addition to those; of one address a quarter of those of one project", limiter::stranger_stream_shares(&limits), number, address_busy, "host/http/src/limiter/streams.rs streams_are_limited_and_released"),
         row("Executions (`sandbox.live`)", sandbox::call_shares(sandbox.live, sandbox.live_per_project()), number, wait(&time(QUEUE_TIMEOUT)), "tests/e2e/shares.rs newcomer_calls_while_others_hold_all"),
         row("Memory of executions, their files, bodies and messages, of shell commands and of transfers (`sandbox.memory_mib`)", sandbox::memory_shares(sandbox.memory_bytes()), size, format!("memory does not grow, and a tool that cannot continue fails with `tool_memory_busy`; a new execution gets {BUSY_RESPONSE}"), "tests/e2e/shares.rs scripts_leave_memory_to_other_projects"),
         row("Uploads and downloads by links (a 32nd of `sandbox.live`)", files::transfer_shares(sandbox.transfers(), sandbox.transfers_per_project()), number, wait("30 s"), "tests/e2e/shares/transfers.rs newcomer_uploads_while_others_hold_all"),

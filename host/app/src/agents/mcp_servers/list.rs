@@ -12,6 +12,8 @@ pub struct Filter {
     pub name: String,
     /// Slugs of toolkits, of which a server has at least one.
     pub toolkits: Vec<String>,
+    /// Slug of a toolkit that every server has.
+    pub toolkit: Option<String>,
     /// Ids of auth configs, of which a server has at least one.
     pub auth_configs: Vec<String>,
     /// Order of the list.
@@ -48,10 +50,12 @@ pub async fn list(
     window: Window,
 ) -> Result<Listed<Record<McpServer>>> {
     let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
+    let common_slug = filter.toolkit.iter().map(|slug| slug.to_lowercase());
     let ids = filter.auth_configs.iter().map(String::as_str);
     let mut query = Query::for_project(project.id.as_str())
         .window(window)
         .filter("toolkits", slugs)
+        .filter("toolkits", common_slug)
         .filter("auth_configs", ids);
     if !filter.name.is_empty() {
         query = query.contains("folded_name", &filter.name.to_lowercase());
