@@ -61,7 +61,7 @@ pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &st
             "at most {MAX_URL_CHARS} characters"
         )));
     }
-    let url = Url::parse(text).map_err(|cause| invalid_url(&format_args!("not a URL: {cause}")))?;
+    let url = Url::parse(text).map_err(|_| invalid_url(&"must be a complete https URL"))?;
     match url.scheme() {
         "https" => {}
         "http" if is_loopback(&url) => {}
