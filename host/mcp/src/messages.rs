@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use app::core::{
-    json::{self, Problem, Reader},
+    json::{self, Problem, all_problems},
     spelling::{is_meant_as, shortened},
 };
 use axum::{
@@ -390,12 +390,18 @@ fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
     if serde_json::from_str::<T>(params).is_ok() {
         return Ok(());
     }
-    // Read again for an error that names the path and repeats no value.
-    let value = json::parse(params.as_bytes());
-    let read = value.and_then(|value| T::deserialize(Reader::new(value)));
-    Err(match read {
-        Ok(_) => format!("{PARAMS_PATH}: has another form than the method expects"),
-        Err(problem) => problem.inside(PARAMS_PATH).line(PARAMS_PATH),
+    // Read again for errors that name the paths and repeat no value.
+    let value = json::parse(params.as_bytes())
+        .map_err(|problem| problem.inside(PARAMS_PATH).line(PARAMS_PATH))?;
+    let problems = all_problems(value, "", |reader| T::deserialize(reader).err());
+    let lines = problems.iter().map(|line| match line.starts_with(':') {
+        true => format!("{PARAMS_PATH}{line}"),
+        false => format!("{PARAMS_PATH}.{line}"),
+    });
+    let lines: Vec<_> = lines.collect();
+    Err(match lines.is_empty() {
+        true => format!("{PARAMS_PATH}: has another form than the method expects"),
+        false => lines.join("; "),
     })
 }
 
@@ -439,6 +445,10 @@ mod tests {
         ] {
             let fault = refused("7", members, reason);
             assert_eq!(fault, (json!(7), ErrorCode::INVALID_REQUEST), "{members}");
+        }
+        let members = r#""method":"initialize","params":{"protocolVersion":5,"capabilities":[],"clientInfo":"x"}"#;
+        for name in ["protocolVersion", "capabilities", "clientInfo"] {
+            refused("7", members, &format!("params.{name}: expected"));
         }
         for (method, params, reason) in [
             ("list", r#"{"cursor":1}"#, "string"),

@@ -18,13 +18,13 @@ pub const MAX_URL_CHARS: usize = 2_048;
 pub(super) fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
     let word = &app.webhooks.operator_word;
     let mut kinds = Vec::new();
-    for name in names {
+    for (index, name) in names.iter().enumerate() {
         let Some(kind) = EventKind::parse(name, word) else {
             let known = EventKind::SUBSCRIBABLE_KINDS
                 .map(|kind| kind.name(word))
                 .join(", ");
             return Err(errors::invalid(format!(
-                "enabled_events: each must be one of {known}"
+                "enabled_events[{index}]: must be one of {known}"
             )));
         };
         if !kinds.contains(&kind) {
