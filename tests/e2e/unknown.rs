@@ -190,6 +190,11 @@ async fn every_wrong_type_names_its_member() {
             json!({ "auth_config_id": given::auth_config(&project).await, "user_id": "" }),
             &["user_id: must have at least one character"],
         ),
+        (
+            "/connected_accounts",
+            json!({ "auth_config": { "id": given::auth_config(&project).await }, "connection": { "user_id": "" } }),
+            &["connection.user_id: must have at least one character"],
+        ),
     ];
     for (path, body, expected) in cases {
         let answer = project.post(path, &body).await.expect(400);
