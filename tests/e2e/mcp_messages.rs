@@ -155,13 +155,16 @@ async fn other_http_methods_get_errors_of_json_rpc() {
 async fn unknown_method_is_answered_with_known_ones() {
     let project = Host::shared().await.new_project().await;
     let (url, _) = echo(&project).await;
-    let body = message(7, "tools/unknown", json!({})).to_string();
-    let answer = send(&project, &url, &[("accept", BOTH_MEDIA_TYPES)], &body).await;
-    let error = &parsed(&answer)["error"];
-    let message = error["message"].as_str().unwrap();
-    assert_eq!(error["code"], -32601, "{message}");
-    assert!(message.contains("tools/call"), "{message}");
-    assert!(!message.contains("tools/unknown"), "{message}");
+    // An MCP server has no resources.
+    for method in ["tools/unknown", "resources/read"] {
+        let body = message(7, method, json!({ "uri": "file:///a" })).to_string();
+        let answer = send(&project, &url, &[("accept", BOTH_MEDIA_TYPES)], &body).await;
+        let error = &parsed(&answer)["error"];
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(error["code"], -32601, "{message}");
+        assert!(message.contains("tools/call"), "{message}");
+        assert!(!message.contains(method), "{message}");
+    }
 }
 
 #[tokio::test]

@@ -120,6 +120,10 @@ async fn cron_expression_sets_the_next_poll() {
     let path = format!("/echo/{}", unique(8));
     for (schedule, problem) in [
         (json!({ "poll_cron": "0 9 * *" }), "poll_cron"),
+        (
+            json!({ "poll_cron": "0 0 32 13 *" }),
+            "MON-FRI`; day of the month: must be 1 to 31; month: must be 1 to 12 or JAN to DEC",
+        ),
         (json!({ "poll_cron": "0 9 31 2 *" }), "has no time"),
         (json!({ "poll_cron": "9".repeat(300) }), "256 characters"),
         (

@@ -95,6 +95,19 @@ async fn misspelled_restrictions_are_refused() {
         let is_named = problems.iter().any(|line| line.contains(&expected));
         assert!(is_named, "{path}: {problems:?}");
     }
+    for name in ["experimental", "account_type"] {
+        let mut body = json!({ "auth_config": { "id": "ac_AAAAAAAAAAAA" }, "connection": {} });
+        body[name] = json!({});
+        let problems = project
+            .post("/connected_accounts", &body)
+            .await
+            .expect(400)
+            .problems();
+        assert_eq!(
+            problems,
+            [format!("{name}: belongs in `connection.experimental`")]
+        );
+    }
     for (restriction, remedy) in [
         ("toolkits", "POST /mcp/servers/custom"),
         ("tools", "`allowed_tools`"),

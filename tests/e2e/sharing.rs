@@ -211,10 +211,10 @@ async fn sharing_settings_can_be_patched_and_reset() {
 #[tokio::test]
 async fn invalid_sharing_lists_are_refused() {
     let project = Host::shared().await.new_project().await;
-    let only = "acl_config_for_shared is only valid on SHARED";
+    let only = "experimental.acl_config_for_shared: acl_config_for_shared is only valid on SHARED";
     let lists = json!({ "acl_config_for_shared": { "allow_all_users": true } });
     let refused = made(&project, lists).await.expect(400);
-    given::assert_contains(&refused["error"]["message"], only);
+    given::assert_contains(&refused["error"]["message"], &format!("connection.{only}"));
     let config = given::auth_config(&project).await;
     let link = json!({ "auth_config_id": config, "user_id": "amy", "experimental": { "acl_config_for_shared": {} } });
     let refused = project.post("/connected_accounts/link", &link).await;

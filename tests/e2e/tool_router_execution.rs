@@ -153,7 +153,8 @@ async fn logs_are_found_by_session() {
     let other = create(&project, json!({ "user_id": "amy" })).await;
     let call = json!({ "tool_slug": tool, "arguments": { "word": "hi" } });
     execute(&project, &other, call.clone()).await.expect(200);
-    let ran = execute(&project, &session, call.clone()).await.expect(200);
+    let blank = json!({ "tool_slug": format!(" {tool} "), "arguments": { "word": "hi" } });
+    let ran = execute(&project, &session, blank).await.expect(200);
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let several = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
     let several = execute(&project, &session, several).await.expect(200);
@@ -201,6 +202,13 @@ async fn switched_off_meta_tools_are_refused() {
     let unknown = json!({ "slug": "SERVICE_NONESUCH" });
     let unknown = project.post(&meta, &unknown).await;
     unknown.expect_error(404, "Tool_ToolNotFound");
+    let wrong = json!({ "tool_slug": 5, "arguments": 5 });
+    let wrong = execute(&project, &session, wrong).await.expect(400);
+    let expected = [
+        "tool_slug: expected a string, got a number",
+        "arguments: must be an object",
+    ];
+    assert_eq!(wrong.problems(), expected);
     let similar = json!({ "tool_slug": "SERVICE_SERCH_TOOLS" });
     let similar = execute(&project, &session, similar).await.expect(404);
     let question = "did you mean the meta tool `SERVICE_SEARCH_TOOLS`?";

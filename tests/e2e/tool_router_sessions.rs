@@ -116,7 +116,7 @@ async fn all_problems_of_a_configuration_are_named() {
         format!("tools.{kit}.enable[0]: there is no {echo} in this toolkit, but in toolkit ");
     let slugs = json!({
         "user_id": "amy", "toolkits": { "enable": ["nonesuch", "Bearer secret"] },
-        "tags": ["readOnlyHint", "pass word"], "tools": { &kit: { "enable": [echo] } },
+        "tags": { "enable": ["readOnlyHint", "pass word"] }, "tools": { &kit: { "enable": [echo] } },
         "multi_account": { "max_accounts_per_toolkit": 1 }, "experimental": { "permissions": {
             "default": "allow_all", "overrides": {
                 "NONESUCH": "always_deny", "SERVICE_REMOTE_WORKBENCH": "always_deny",
@@ -142,7 +142,7 @@ async fn all_problems_of_a_configuration_are_named() {
                 &foreign,
                 "experimental.permissions.overrides.NONESUCH: there is no NONESUCH",
                 "experimental.permissions.overrides.SERVICE_REMOTE_WORKBENCH: is a meta tool, which has no permission: `workbench.enable`",
-                "tags[1]: must be one of readOnlyHint",
+                "tags.enable[1]: must be one of readOnlyHint",
                 "multi_account.max_accounts_per_toolkit: must be 2 to 10",
             ],
         ),

@@ -216,8 +216,10 @@ async fn upsert_refuses_unusable_accounts_and_configurations() {
     let body = with(&elsewhere.account, json!({}));
     given.upsert(body).await.expect(404);
     let other = Given::new(Host::shared().await).await;
-    let other = given.project.connect_with_key(&other.toolkit, "amy").await;
-    given.upsert(with(&other, json!({}))).await.expect(404);
+    let account = given.project.connect_with_key(&other.toolkit, "amy").await;
+    let refused = given.upsert(with(&account, json!({}))).await.expect(400);
+    let expected = format!("connected_account_id: belongs to toolkit {}", other.toolkit);
+    assert_eq!(refused.problems(), [expected]);
 
     let status = format!("/connected_accounts/{}/status", given.account);
     let paused = json!({ "enabled": false });

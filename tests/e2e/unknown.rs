@@ -188,7 +188,7 @@ async fn every_wrong_type_names_its_member() {
             "restrict_to_following_tools": ["A", null],
         },
     });
-    let cases: [(&str, Value, &[&str]); 5] = [
+    let cases: [(&str, Value, &[&str]); 7] = [
         (
             "/auth_configs",
             wrong,
@@ -218,6 +218,19 @@ async fn every_wrong_type_names_its_member() {
             "/connected_accounts/link",
             json!({ "auth_config_id": given::auth_config(&project).await, "user_id": "" }),
             &["user_id: must have at least one character"],
+        ),
+        (
+            "/connected_accounts",
+            json!({ "auth_config": { "id": given::auth_config(&project).await }, "connection": { "user_id": "" } }),
+            &["connection.user_id: must have at least one character"],
+        ),
+        (
+            "/webhook_subscriptions",
+            json!({ "webhook_url": "ftp://x", "enabled_events": [] }),
+            &[
+                "enabled_events: must name an event",
+                "webhook_url: must be an https URL",
+            ],
         ),
     ];
     for (path, body, expected) in cases {

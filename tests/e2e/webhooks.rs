@@ -711,9 +711,13 @@ async fn finished_delivery_is_replayed() {
         let replayed = subscription.post("/deliveries/replay", range).await;
         assert_eq!(replayed.expect(200)["replayed"], count);
     }
-    let bad = json!({ "since": "yesterday" });
+    let bad = json!({ "since": "yesterday", "untl": "today" });
     let refused = subscription.post("/deliveries/replay", bad).await;
-    refused.expect(400).assert_envelope();
+    let problems = refused.expect(400).problems();
+    for start in ["since: not a time in ISO 8601", "untl: is unknown"] {
+        let is_named = problems.iter().any(|line| line.starts_with(start));
+        assert!(is_named, "{problems:?}");
+    }
 }
 
 /// Sends numbered events from several tasks, and returns the ids of their messages.

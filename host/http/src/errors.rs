@@ -47,8 +47,8 @@ app::error_table! { pub table:
         "grant_type is not supported",
         "use authorization_code or refresh_token";
     /// A client requests a scope that the server does not grant.
-    MCP_SCOPE_INVALID = mcp_scope_invalid(): Invalid, 4419, "McpAuthorization_ScopeInvalid",
-        "scope names more than `mcp`, the only scope of this server",
+    MCP_SCOPE_INVALID = mcp_scope_invalid(scope: &str): Invalid, 4419, "McpAuthorization_ScopeInvalid",
+        "scope names `{scope}`, but the only scope of this server is `mcp`",
         "send `scope=mcp`, or no scope";
 
     /// Too many wrong keys came from one address.

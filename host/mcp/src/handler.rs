@@ -4,12 +4,11 @@ use app::agents::{self, SessionCaller};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, ConstString, CustomRequest, CustomResult,
-        ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
-        Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestMethod,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        ServerNotification, SubscriptionFilter, ToolListChangedNotification,
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, ServerNotification,
+        SubscriptionFilter, ToolListChangedNotification,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -32,11 +31,22 @@ const SESSION_METHODS: &str = "prompts/list, prompts/get, resources/list, resour
 
 impl Endpoint {
     /// Returns the caller of a session, which alone has prompts and resources.
-    fn session<R: ConstString>(&self) -> Result<&SessionCaller, ErrorData> {
+    fn session(&self) -> Result<&SessionCaller, ErrorData> {
         match &self.caller {
             Caller::Session(caller) => Ok(caller),
-            Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
+            Caller::Server(_) => Err(self.unknown_method()),
         }
+    }
+
+    /// Returns the error for a method that the endpoint does not have. It does not repeat the name, which has
+    /// any length.
+    fn unknown_method(&self) -> ErrorData {
+        let known = match self.caller {
+            Caller::Server(_) => KNOWN_METHODS.to_owned(),
+            Caller::Session(_) => format!("{KNOWN_METHODS}, {SESSION_METHODS}"),
+        };
+        let problem = format!("unknown method: this server knows {known}");
+        ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None)
     }
 }
 
@@ -104,7 +114,7 @@ impl ServerHandler for Endpoint {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let caller = self.session::<ListResourcesRequestMethod>()?;
+        let caller = self.session()?;
         let cursor = request.and_then(|request| request.cursor);
         resources::list(self.app(), caller, cursor.as_deref()).await
     }
@@ -114,7 +124,7 @@ impl ServerHandler for Endpoint {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let caller = self.session::<ReadResourceRequestMethod>()?;
+        let caller = self.session()?;
         let read = resources::read(self.app(), caller, &request.uri).await?;
         Ok(read.into())
     }
@@ -124,7 +134,7 @@ impl ServerHandler for Endpoint {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let caller = self.session::<ListPromptsRequestMethod>()?;
+        let caller = self.session()?;
         let listed = prompts::list(&self.server, caller).await;
         Ok(ListPromptsResult::with_all_items(listed.map_err(internal)?))
     }
@@ -134,7 +144,7 @@ impl ServerHandler for Endpoint {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let caller = self.session::<GetPromptRequestMethod>()?;
+        let caller = self.session()?;
         let arguments = request.arguments.unwrap_or_default();
         let found = prompts::get(&self.server, caller, &request.name, arguments).await;
         let found = found.map_err(|cause| match cause.info().class {
@@ -144,18 +154,12 @@ impl ServerHandler for Endpoint {
         Ok(found?.into())
     }
 
-    /// Refuses a method without repeating its name, which has any length.
     async fn on_custom_request(
         &self,
         _: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let known = match self.caller {
-            Caller::Server(_) => KNOWN_METHODS.to_owned(),
-            Caller::Session(_) => format!("{KNOWN_METHODS}, {SESSION_METHODS}"),
-        };
-        let problem = format!("unknown method: this server knows {known}");
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))
+        Err(self.unknown_method())
     }
 
     async fn call_tool(

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use app::{
     Error,
     core::{
-        json::{self, Problem, Reader},
+        json::{self, Problem, all_problems},
         spelling::{is_meant_as, shortened},
     },
 };
@@ -28,7 +28,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _, IgnoredAny},
 };
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::accepted::is_json;
 
@@ -45,6 +45,13 @@ const CALL_MEMBERS: [&str; 6] = [
 ];
 /// Start of the text of `rmcp` about an unknown version of the protocol, before the version.
 const UNSUPPORTED_VERSION: &str = "Bad Request: Unsupported MCP-Protocol-Version";
+/// Parts of a body that a header repeats, as `rmcp` names them in errors.
+const DIFFERING_PARTS: [&str; 4] = [
+    "body method",
+    "body value",
+    "initialize params.protocolVersion",
+    "request _meta protocolVersion",
+];
 /// Path of a whole message in errors.
 const MESSAGE_NAME: &str = "message";
 /// Path to the parameters in errors.
@@ -194,11 +201,18 @@ pub(super) fn arguments_of_call(message: &Bytes) -> Option<Bytes> {
 /// Returns the response of `rmcp` to a message. An error in plain text becomes one of JSON-RPC.
 pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
     let status = response.status();
-    if status.is_success() || is_json(response.headers()) {
+    if status.is_success() {
         return response;
     }
-    let body = response.into_body().collect().await;
-    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes());
+    let body = body.unwrap_or_default();
+    if is_json(&head.headers) {
+        return match without_values(&body) {
+            Some(error) => reply::json(status, &error),
+            None => Response::from_parts(head, body.into()),
+        };
+    }
     let text = String::from_utf8_lossy(&body);
     let (status, problem) = match status {
         // The value of the header is not repeated.
@@ -213,6 +227,21 @@ pub(super) async fn in_json(response: Response, message: &[u8]) -> Response {
         _ => (status, text.into_owned()),
     };
     Refusal::new(status, id_of(message), problem).into_response()
+}
+
+/// Returns an error about a header that differs from the body, without their values, which could be secrets;
+/// `None` for another one.
+fn without_values(error: &[u8]) -> Option<Value> {
+    let mut answer: Value = serde_json::from_slice(error).ok()?;
+    let message = answer.pointer_mut("/error/message")?;
+    let text = message.as_str()?;
+    let (header, _) = text.split_once(" header ")?;
+    let mut endings = DIFFERING_PARTS
+        .iter()
+        .map(|part| ["does not match ", *part].concat());
+    let ending = endings.find(|ending| text.contains(&**ending))?;
+    *message = format!("{header} header {ending}").into();
+    Some(answer)
 }
 
 fn versions_note() -> String {
@@ -257,7 +286,7 @@ pub(super) fn check(message: &str, has_connections: bool) -> Result<(), Refusal>
     if members.id.is_some() && id.is_none() {
         return invalid(
             None,
-            "id must be a string or an integer, such as 1 and not 1.0",
+            "id must be a string or an integer of up to 64 bits, such as 1 and not 1.0",
         );
     }
     if members.jsonrpc.map(RawValue::get) != Some(r#""2.0""#) {
@@ -375,19 +404,23 @@ fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
     if serde_json::from_str::<T>(params).is_ok() {
         return Ok(());
     }
-    // Read again for an error that names the path and repeats no value.
-    let value = json::parse(params.as_bytes());
-    let read = value.and_then(|value| T::deserialize(Reader::new(value)));
-    Err(match read {
-        Ok(_) => format!("{PARAMS_PATH}: has another form than the method expects"),
-        Err(problem) => problem.inside(PARAMS_PATH).line(PARAMS_PATH),
+    // Read again for errors that name the paths and repeat no value.
+    let value = json::parse(params.as_bytes())
+        .map_err(|problem| problem.inside(PARAMS_PATH).line(PARAMS_PATH))?;
+    let problems = all_problems(value, "", |reader| T::deserialize(reader).err());
+    let lines = problems.iter().map(|line| match line.starts_with(':') {
+        true => format!("{PARAMS_PATH}{line}"),
+        false => format!("{PARAMS_PATH}.{line}"),
+    });
+    let lines: Vec<_> = lines.collect();
+    Err(match lines.is_empty() {
+        true => format!("{PARAMS_PATH}: has another form than the method expects"),
+        false => lines.join("; "),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn refusal(body: &str) -> Option<(Value, ErrorCode, String)> {
@@ -427,6 +460,10 @@ mod tests {
             let fault = refused("7", members, reason);
             assert_eq!(fault, (json!(7), ErrorCode::INVALID_REQUEST), "{members}");
         }
+        let members = r#""method":"initialize","params":{"protocolVersion":5,"capabilities":[],"clientInfo":"x"}"#;
+        for name in ["protocolVersion", "capabilities", "clientInfo"] {
+            refused("7", members, &format!("params.{name}: expected"));
+        }
         for (method, params, reason) in [
             ("list", r#"{"cursor":1}"#, "string"),
             (
@@ -444,6 +481,26 @@ mod tests {
             let fault = refused("7", &members, reason);
             assert_eq!(fault, (json!(7), ErrorCode::INVALID_PARAMS), "{params}");
         }
+    }
+
+    #[test]
+    fn differing_headers_are_named_without_values() {
+        for (text, expected) in [
+            (
+                "Mcp-Name header `SECRET header ` does not match body value `SECRET`",
+                "Mcp-Name header does not match body value",
+            ),
+            (
+                "MCP-Protocol-Version header (SECRET) does not match request _meta protocolVersion (1)",
+                "MCP-Protocol-Version header does not match request _meta protocolVersion",
+            ),
+        ] {
+            let error = json!({ "error": { "code": -32020, "message": text } });
+            let answer = without_values(error.to_string().as_bytes()).unwrap();
+            assert_eq!(answer["error"]["message"], expected);
+        }
+        let other = br#"{"error":{"message":"duplicate mcp-name header"}}"#;
+        assert_eq!(without_values(other), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod file;
 mod host;
 pub mod http;
 pub mod log;
-mod mismatch;
+pub mod mismatch;
 mod plan;
 pub mod random;
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! Reasons why JSON does not fit a type, without its values: others read the error, and a string in the
 //! wrong field could be a secret.
 
-use serde_json::Error;
+use serde_json::{Error, error::Category};
 
 /// An open object or list of a JSON text.
 enum Level<'j> {
@@ -12,17 +12,41 @@ enum Level<'j> {
 }
 
 /// Returns the reason of an error, without its position if it is about a value.
-pub(crate) fn reason(error: &Error) -> String {
+#[must_use]
+pub fn reason(error: &Error) -> String {
     let text = error.to_string();
-    if !error.is_data() {
-        return text;
-    }
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&*position).unwrap_or(&text);
+    match error.classify() {
+        Category::Eof => return "the text ends too early".to_owned(),
+        Category::Syntax if text == "number out of range" => {
+            return format!("a number is too large{position}");
+        }
+        Category::Syntax => return format!("the text is not JSON{position}"),
+        Category::Data | Category::Io => {}
+    }
+    if let Some(name) = text.strip_prefix("missing field ") {
+        return format!("{name} is required");
+    }
     match text.rsplit_once(", expected ") {
-        Some((_, expected)) => format!("expected {expected}"),
+        Some((_, expected)) => format!("expected {}", kind(expected)),
         None if text.starts_with("unknown ") => "is unknown".to_owned(),
         None => text.to_owned(),
+    }
+}
+
+/// Returns the name of an expected kind of values, as JSON has them.
+fn kind(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "a borrowed string" => "a string",
+        "unit" => "null",
+        "f32" | "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" | "i8" | "i16" | "i32" | "i64" | "i128"
+        | "isize" => "a whole number",
+        _ if expected.starts_with("struct ") => "an object",
+        _ => expected,
     }
 }
 
@@ -127,24 +151,31 @@ mod tests {
     #[test]
     fn reasons_name_paths_and_no_values() {
         for (json, reason) in [
-            (r#"{"limit": "secret, expected b"}"#, "limit: expected u64"),
+            (
+                r#"{"limit": "secret, expected b"}"#,
+                "limit: expected a whole number",
+            ),
             (
                 "{\"limit\": 1,\n \"list\": [{\"id\": 1}, {\"id\": 4711}]}",
-                "list[1].id: expected u8",
+                "list[1].id: expected a whole number",
             ),
-            (r#"{"list": [{"a\"": 1}]}"#, "list[0]: missing field `id`"),
-            (r#"{"list": {"id": 1}}"#, "list: expected a sequence"),
+            (r#"{"list": [{"a\"": 1}]}"#, "list[0]: `id` is required"),
+            (r#"{"list": {"id": 1}}"#, "list: expected a list"),
             (r#"{"kind": "secret"}"#, "kind: expected `one` or `two`"),
             (
                 r#"{"secret": 1}"#,
                 "secret: expected one of `limit`, `list`, `kind`",
             ),
-            ("{", "EOF while parsing an object at line 1 column 1"),
+            ("{", "the text ends too early"),
+            ("{]", "the text is not JSON at line 1 column 2"),
         ] {
             let error = serde_json::from_str::<Arguments>(json).unwrap_err();
             assert_eq!(reason_with_path(json.as_bytes(), &error), reason, "{json}");
         }
+        let error = serde_json::from_str::<f64>("1e999").unwrap_err();
+        let text = super::reason(&error);
+        assert!(text.starts_with("a number is too large"), "{text}");
         let error = serde_json::from_value::<u64>("secret".into()).unwrap_err();
-        assert_eq!(super::reason(&error), "expected u64");
+        assert_eq!(super::reason(&error), "expected a whole number");
     }
 }

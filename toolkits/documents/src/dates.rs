@@ -110,8 +110,12 @@ pub(crate) fn add_to_date(input: Addition) -> Result<Moment> {
         .add
         .parse::<Span>()
         .and_then(|span| date.checked_add(span))
-        .map_err(|error| {
-            ToolError::invalid_input(format!("cannot add `{}`: {error}", input.add))
+        .map_err(|_| {
+            ToolError::invalid_input(format!(
+                "cannot add `{}`: write a duration such as `1 month 2 days`, with a result in the \
+                 years -9999 to 9999",
+                input.add
+            ))
         })?;
     Ok(Moment::from(&sum))
 }
@@ -194,8 +198,8 @@ pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
     })
 }
 
-fn incomparable(error: jiff::Error) -> ToolError {
-    ToolError::invalid_input(format!("cannot compare the dates: {error}"))
+fn incomparable(_: jiff::Error) -> ToolError {
+    ToolError::invalid_input("cannot compare the dates: they are too far apart")
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -223,23 +227,32 @@ pub(crate) struct Formatted {
 )]
 pub(crate) fn format_date(input: Formatting) -> Result<Formatted> {
     let date = read(&input.date, None, input.time_zone.as_deref())?;
-    let text = strtime::format(&input.format, &date).map_err(|error| {
-        ToolError::invalid_input(format!("cannot use the format `{}`: {error}", input.format))
+    let text = strtime::format(&input.format, &date).map_err(|_| {
+        ToolError::invalid_input(format!(
+            "cannot use the format `{}`: it has an unknown `%` directive",
+            input.format
+        ))
     })?;
     Ok(Formatted { text })
 }
 
 fn read(date: &str, format: Option<&str>, zone: Option<&str>) -> Result<Zoned> {
-    let zone = zone.map(TimeZone::get).transpose().map_err(|error| {
-        ToolError::invalid_input(format!("use an IANA name as `time_zone`: {error}"))
+    let zone = zone.map(TimeZone::get).transpose().map_err(|_| {
+        ToolError::invalid_input("use an IANA name as `time_zone`, such as `Europe/Berlin`")
     })?;
     let date = date.trim();
     let parsed = match format {
         Some(format) => with_format(date, format, zone.clone()),
         None => in_known_form(date, zone.clone()),
     };
-    let moment = parsed.map_err(|error| {
-        ToolError::invalid_input(format!("cannot read `{date}` as a date: {error}"))
+    let moment = parsed.map_err(|_| {
+        let expected = match format {
+            Some(_) => "it is not in this `format`, or there is no such date",
+            None => {
+                "write it as `2026-01-31` or `2026-01-31T09:00:00+01:00`, and as a day that exists"
+            }
+        };
+        ToolError::invalid_input(format!("cannot read `{date}` as a date: {expected}"))
     })?;
     Ok(zone.map_or_else(|| moment.clone(), |zone| moment.with_time_zone(zone)))
 }

@@ -131,7 +131,13 @@ pub(crate) fn extract_matches(input: Pattern) -> Result<Matches> {
         .size_limit(MAX_PATTERN_BYTES)
         .nest_limit(MAX_PATTERN_DEPTH)
         .build()
-        .map_err(|error| ToolError::invalid_input(format!("cannot use the pattern: {error}")))?;
+        .map_err(|error| {
+            // The message starts with the pattern and a mark in it; the reason is in the last line.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default();
+            let reason = reason.trim_start_matches("error: ");
+            ToolError::invalid_input(format!("cannot use the pattern: {reason}"))
+        })?;
     let limit = input.limit.clamp(1, MAX_MATCHES);
     let mut found = regex.captures_iter(&input.text);
     let mut seen = (0, 0);

@@ -120,9 +120,7 @@ impl When {
             Self::Local(time) => time,
         };
         let moment = zone.to_timestamp(time);
-        moment.map_err(|cause| {
-            ToolError::invalid_input(format!("{time} is not in the calendar: {cause}"))
-        })
+        moment.map_err(|_| ToolError::invalid_input(format!("{time} is not in the calendar")))
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
+use toolkit_sdk::mismatch;
 use toolkit_sdk::prelude::*;
 
 pub(crate) const API: Client = Client::new("https://api.linear.app").errors(refusal);
@@ -13,7 +14,8 @@ pub(crate) fn ask<T: DeserializeOwned>(query: &str, variables: &Value, place: &s
     let mut data: Value = API.graphql("/graphql", query, variables)?;
     let part = data.pointer_mut(place).map(Value::take).unwrap_or_default();
     T::deserialize(part).map_err(|error| {
-        ToolError::upstream(format!("Linear's response has unexpected data: {error}"))
+        let reason = mismatch::reason(&error);
+        ToolError::upstream(format!("Linear's response has unexpected data: {reason}"))
     })
 }
 

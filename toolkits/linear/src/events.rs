@@ -1,5 +1,6 @@
 //! Webhook triggers for events that Linear sends.
 
+use toolkit_sdk::mismatch;
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::webhook::{Secret, Signature};
 
@@ -188,7 +189,8 @@ fn issue(config: &Issues, request: &Inbound, action: &str) -> Result<Received<Is
         return Ok(Received::nothing());
     }
     let mut issue = ChangedIssue::deserialize(event.data).map_err(|cause| {
-        ToolError::invalid_input(format!("the issue does not have Linear's form: {cause}"))
+        let reason = mismatch::reason(&cause);
+        ToolError::invalid_input(format!("the issue does not have Linear's form: {reason}"))
     })?;
     let team = issue.team.as_ref().map(|team| team.key.as_str());
     if config.team.is_some() && config.team.as_deref() != team {

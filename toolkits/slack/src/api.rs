@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use toolkit_sdk::mismatch;
 use toolkit_sdk::prelude::*;
 
 pub(crate) const API: Client = Client::new("https://slack.com/api").errors(refusal);
@@ -48,8 +49,9 @@ pub(crate) fn list<T: DeserializeOwned>(
         .filter(|cursor| !cursor.is_empty())
         .map(str::to_owned);
     let items = Vec::deserialize(body[name].take()).map_err(|error| {
+        let reason = mismatch::reason(&error);
         ToolError::upstream(format!(
-            "Slack's response has an unexpected `{name}`: {error}"
+            "Slack's response has an unexpected `{name}`: {reason}"
         ))
     })?;
     Ok(Page { items, next_cursor })

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
+use toolkit_sdk::mismatch;
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::webhook::{Secret, Signature};
 
@@ -270,7 +271,8 @@ fn receive<T: DeserializeOwned>(
         return Ok(Received::nothing());
     }
     let event = T::deserialize(event).map_err(|cause| {
-        ToolError::invalid_input(format!("the event does not have Slack's form: {cause}"))
+        let reason = mismatch::reason(&cause);
+        ToolError::invalid_input(format!("the event does not have Slack's form: {reason}"))
     })?;
     Ok(Received::event(id, event))
 }

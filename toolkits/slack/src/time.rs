@@ -17,9 +17,9 @@ pub(crate) fn iso_from_ts(ts: &str) -> String {
 
 /// Converts a time from RFC 3339 to seconds since 1970.
 pub(crate) fn seconds(text: &str) -> Result<i64> {
-    let time: Timestamp = text.parse().map_err(|error| {
+    let time: Timestamp = text.parse().map_err(|_| {
         ToolError::invalid_input(format!(
-            "`{text}` is no time; write it as 2026-01-31T09:00:00Z: {error}"
+            "`{text}` is no time; write it as 2026-01-31T09:00:00Z"
         ))
     })?;
     Ok(time.as_second())

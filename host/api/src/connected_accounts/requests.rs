@@ -92,6 +92,16 @@ pub(crate) struct Create {
     pub auth_config: ConfigId,
     pub connection: Connection,
     pub validate_credentials: Option<bool>,
+    /// Always refused: the sharing is a part of the connection.
+    #[serde(
+        default,
+        alias = "account_type",
+        alias = "acl_config_for_shared",
+        deserialize_with = "refuse_sharing"
+    )]
+    #[schema(ignore)]
+    #[expect(dead_code, reason = "refused while it is read")]
+    experimental: Option<bool>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -174,6 +184,7 @@ pub(crate) struct Update {
 }
 
 refusals! {
+    refuse_sharing: "belongs in `connection.experimental`";
     refuse_status: "is not changed here: send `{\"enabled\": false}` or `true` to `PATCH /connected_accounts/{nanoid}/status`";
 }
 

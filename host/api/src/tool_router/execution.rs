@@ -23,7 +23,7 @@ use http::{
     errors,
 };
 use manifest::did_you_mean;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -41,7 +41,7 @@ use super::{
 pub(crate) struct ExecuteBody<'a> {
     /// Slug of a tool that the session permits, or of a meta tool.
     tool_slug: String,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "object_text")]
     #[schema(value_type = Option<Object>)]
     arguments: Option<&'a RawValue>,
     /// Id or alias of the account to use.
@@ -63,7 +63,7 @@ pub(crate) struct ExecuteBody<'a> {
 #[schema(as = ExecuteMetaInSession)]
 pub(crate) struct ExecuteMetaBody<'a> {
     slug: String,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "object_text")]
     #[schema(value_type = Option<Object>)]
     arguments: Option<&'a RawValue>,
     /// Tools of the client, which it runs itself.
@@ -203,8 +203,8 @@ pub(crate) async fn execute_meta(
     admit_unknown(&key.server, warnings)?;
     ClientTools::checked(body.experimental)?;
     let call = Call {
-        arguments: arguments(&bytes, body.arguments)?,
-        slug: not_empty("slug", body.slug)?,
+        arguments: arguments(&bytes, body.arguments),
+        slug: not_empty("slug", &body.slug)?,
         account: None,
         approval: approval(body.request_state, body.input_responses)?,
     };
@@ -272,28 +272,35 @@ fn read_call(
 ) -> ApiResult<(Call, Option<String>, Option<InputResponses>)> {
     ClientTools::checked(body.experimental)?;
     let call = Call {
-        arguments: arguments(bytes, body.arguments)?,
-        slug: not_empty("tool_slug", body.tool_slug)?,
+        arguments: arguments(bytes, body.arguments),
+        slug: not_empty("tool_slug", &body.tool_slug)?,
         account: body.account,
         approval: None,
     };
     Ok((call, body.request_state, body.input_responses))
 }
 
-/// Returns the arguments as a part of the received bytes.
-fn arguments(bytes: &Bytes, arguments: Option<&RawValue>) -> ApiResult<Bytes> {
-    match arguments.map(RawValue::get) {
-        None | Some("null") => Ok(Bytes::from_static(b"{}")),
-        Some(text) if text.starts_with('{') => Ok(bytes.slice_ref(text.as_bytes())),
-        Some(_) => Err(errors::session_invalid("arguments: must be an object").into()),
+/// Deserializes the text of an object, which may be absent.
+fn object_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    let text = Option::<&RawValue>::deserialize(from)?;
+    match text.map(RawValue::get) {
+        Some(text) if !text.starts_with('{') => Err(D::Error::custom("must be an object")),
+        _ => Ok(text),
     }
 }
 
-/// Returns the slug of a tool. Fails if it is empty.
-fn not_empty(member: &str, slug: String) -> ApiResult<String> {
+/// Returns the arguments as a part of the received bytes.
+fn arguments(bytes: &Bytes, arguments: Option<&RawValue>) -> Bytes {
+    arguments.map_or(Bytes::from_static(b"{}"), |text| {
+        bytes.slice_ref(text.get().as_bytes())
+    })
+}
+
+/// Returns the slug of a tool without the blanks around it. Fails if it is empty.
+fn not_empty(member: &str, slug: &str) -> ApiResult<String> {
     match slug.trim() {
         "" => Err(errors::session_invalid(format!("{member}: is empty; name a tool")).into()),
-        _ => Ok(slug),
+        slug => Ok(slug.to_owned()),
     }
 }
 

@@ -1,12 +1,11 @@
 //! Deliveries of a webhook subscription: what was sent, what failed, and sending it again.
 
 use app::{
-    Error, Time,
+    Time,
     core::{
         clock::{iso, parse_iso},
         ids::{DeliveryId, SubscriptionId},
     },
-    errors,
     events::{
         delivery::{self, Attempt, DeliveryStatus, DeliveryView, ReplayRange},
         message_id, send_test_event,
@@ -16,7 +15,7 @@ use http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Position, ProjectKey,
     Query, members::present,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -114,9 +113,13 @@ pub(crate) struct ReplayOne {
 #[schema(as = ReplayWebhooks)]
 pub(crate) struct Replay {
     /// Time of the first event, in ISO 8601; that of the oldest event without it.
-    since: Option<String>,
+    #[serde(default, deserialize_with = "time")]
+    #[schema(value_type = Option<String>)]
+    since: Option<Time>,
     /// Time before which the last event happened, in ISO 8601; that of the request without it.
-    until: Option<String>,
+    #[serde(default, deserialize_with = "time")]
+    #[schema(value_type = Option<String>)]
+    until: Option<Time>,
     /// True to replay events that were delivered, too.
     #[serde(default)]
     include_delivered: bool,
@@ -183,8 +186,8 @@ pub(crate) async fn replay_range(
     Json(body): Json<Replay>,
 ) -> ApiResult<Json<Replayed>> {
     let range = ReplayRange {
-        since: time("since", body.since.as_deref())?,
-        until: time("until", body.until.as_deref())?,
+        since: body.since,
+        until: body.until,
         delivered: body.include_delivered,
         url: body.webhook_url,
     };
@@ -212,10 +215,10 @@ fn view(key: &ProjectKey, shown: DeliveryView) -> View {
     View::new(shown, &key.server.config.operator_word)
 }
 
-fn time(member: &str, text: Option<&str>) -> Result<Option<Time>, Error> {
-    let time = text.map(|text| {
-        let time = parse_iso(text);
-        time.ok_or_else(|| errors::invalid(format!("{member}: not a time in ISO 8601")))
-    });
+/// Deserializes a time in ISO 8601, which may be absent.
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    let time =
+        text.map(|text| parse_iso(&text).ok_or_else(|| D::Error::custom("not a time in ISO 8601")));
     time.transpose()
 }

@@ -134,9 +134,9 @@ pub(super) fn parse_alias(given: Option<String>) -> Result<Option<String>> {
         .map(|alias| alias.trim().to_owned())
         .filter(|alias| !alias.is_empty());
     match alias {
-        Some(alias) if alias.chars().count() > 100 || alias.contains('\u{1f}') => Err(
-            errors::invalid("connection.alias: at most 100 printable characters"),
-        ),
+        Some(alias) if alias.chars().count() > 100 || alias.contains('\u{1f}') => {
+            Err(errors::invalid("alias: at most 100 printable characters"))
+        }
         alias => Ok(alias),
     }
 }

@@ -22,7 +22,7 @@ use super::{
     verification::verify_values,
 };
 use crate::{
-    App, Result,
+    App, Error, Result,
     accounts::errors,
     catalog::{LATEST, Release},
     core::{
@@ -78,7 +78,7 @@ impl ValidatedRequest {
         app: &App,
         project: &Project,
         config: &AuthConfigId,
-        user: Option<String>,
+        user_id: String,
         given: Values,
     ) -> Result<Self> {
         let config = enabled_config(app, project, config).await?;
@@ -90,7 +90,6 @@ impl ValidatedRequest {
             values.remove(name);
         }
         check_size(&values)?;
-        let user_id = parse_user_id(user.as_deref())?;
         Ok(Self {
             config,
             release,
@@ -221,6 +220,11 @@ pub(super) fn check_size(values: &Values) -> Result<()> {
     Ok(())
 }
 
+/// Adds the path to the member of the request that describes the account.
+fn in_connection(cause: Error) -> Error {
+    cause.inside("connection")
+}
+
 /// Returns an auth config that allows new connections.
 pub(super) async fn enabled_config(
     app: &App,
@@ -239,14 +243,16 @@ pub(super) async fn enabled_config(
 /// config is unknown or disabled, fields are missing, the alias is taken, or the provider does not
 /// accept the credential.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<AccountView> {
-    let (config, user) = (&request.auth_config, request.user_id);
+    let user = parse_user_id(request.user_id.as_deref()).map_err(in_connection)?;
+    let config = &request.auth_config;
     let mut validated = ValidatedRequest::new(app, project, config, user, request.values).await?;
     let mode = validated.config.body.scheme;
     if let Some(given) = &request.scheme {
         validated.check_scheme(given)?;
     }
-    validated.alias = parse_alias(request.alias)?;
-    validated.sharing = Sharing::default().with(&request.sharing)?;
+    validated.alias = parse_alias(request.alias).map_err(in_connection)?;
+    let sharing = Sharing::default().with(&request.sharing);
+    validated.sharing = sharing.map_err(in_connection)?;
     if let Some(scheme) = validated.scheme() {
         validated.values =
             scheme::complete(scheme, validated.values.clone()).map_err(errors::account_fields)?;

@@ -67,8 +67,8 @@ pub(crate) async fn grant(
             }
             let record = Box::pin(named_account(app, project, &id, user)).await?;
             if *record.body.toolkit != **toolkit {
-                // The account exists but belongs to another toolkit.
-                return Err(errors::no_account(record.body.user_id, toolkit, ""));
+                let note = format!(": {id} belongs to toolkit {}", record.body.toolkit);
+                return Err(errors::no_account(record.body.user_id, toolkit, &note));
             }
             record
         }

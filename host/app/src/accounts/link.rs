@@ -12,6 +12,7 @@ use super::{
     oauth_apps,
     redirect::check_redirect_url,
     scheme,
+    user_id::parse_user_id,
 };
 use crate::{
     App, Error, Result,
@@ -66,7 +67,8 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         .callback_url
         .map(|url| check_redirect_url("callback_url", url))
         .transpose()?;
-    let (config, user) = (&request.auth_config, Some(request.user_id));
+    let user = parse_user_id(Some(&request.user_id))?;
+    let config = &request.auth_config;
     let mut validated = ValidatedRequest::new(app, project, config, user, request.values).await?;
     validated.check_user_verified(project)?;
     validated.alias = parse_alias(request.alias)?;

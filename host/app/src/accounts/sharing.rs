@@ -13,6 +13,9 @@ use crate::{Error, Result, accounts::errors};
 /// Maximum number of users in one list of an account.
 pub const MAX_LISTED_USERS: usize = 1_000;
 
+/// Path to the lists of users in requests.
+const ACL_PATH: &str = "experimental.acl_config_for_shared";
+
 /// Account type: private to one user or shared with others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "UPPERCASE")]
@@ -89,9 +92,10 @@ impl Sharing {
                 return Ok(Self::default());
             }
             // Clients recognize this error by its wording.
-            return Err(errors::account_refused(
+            let refused = errors::account_refused(
                 "acl_config_for_shared is only valid on SHARED accounts; send `account_type` SHARED with it, or leave it out",
-            ));
+            );
+            return Err(refused.at(ACL_PATH));
         }
         let mut acl = self.acl.clone();
         if let Some(change) = &change.acl {
@@ -115,20 +119,21 @@ fn checked_users(name: &str, given: &[String]) -> Result<Vec<String>> {
             &format!("{count} users; at most {MAX_LISTED_USERS}"),
         ));
     }
-    given
+    let checked = given
         .iter()
-        .map(|user| match user.trim() {
+        .enumerate()
+        .map(|(index, user)| match user.trim() {
             user if (1..=MAX_USER_ID_CHARS).contains(&user.chars().count()) => Ok(user.to_owned()),
             _ => Err(users_invalid(
-                name,
-                &format!("each user id must have 1 to {MAX_USER_ID_CHARS} characters"),
+                &format!("{name}[{index}]"),
+                &format!("must have 1 to {MAX_USER_ID_CHARS} characters"),
             )),
-        })
-        .collect()
+        });
+    errors::collect_all(checked)
 }
 
 fn users_invalid(name: &str, why: &str) -> Error {
-    errors::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"))
+    errors::invalid(format!("{ACL_PATH}.{name}: {why}"))
 }
 
 fn lists(list: &[String], user: &str) -> bool {

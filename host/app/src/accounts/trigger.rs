@@ -35,7 +35,11 @@ pub(crate) async fn account_for_trigger(
     let account = active_account(app, project, id).await?;
     check_user_allowed(&account, is_user_named.then_some(&*user))?;
     if account.body.toolkit != toolkit {
-        return Err(errors::no_account(account.body.user_id, toolkit, ""));
+        let problem = format!(
+            "connected_account_id: belongs to toolkit {}",
+            account.body.toolkit
+        );
+        return Err(errors::invalid(problem));
     }
     Ok(account)
 }

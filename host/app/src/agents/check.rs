@@ -3,7 +3,7 @@
 mod slugs;
 
 use self::slugs::with_catalog_slugs;
-use super::{Config, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ToolFilter, errors};
+use super::{Config, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, Tags, ToolFilter, errors};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
@@ -77,18 +77,23 @@ fn check_values(config: &Config) -> Result<()> {
     errors::refuse_problems(problems, errors::session_invalid)
 }
 
-/// Returns the problems of the tags that a configuration names. The path to those to enable is that of a
-/// list of tags.
+/// Returns the path to the tags to enable.
+fn enable_path(path: &str, tags: &Tags) -> String {
+    let end = if tags.is_list { "" } else { ".enable" };
+    format!("{path}{end}")
+}
+
+/// Returns the problems of the tags that a configuration names.
 fn tag_problems(config: &Config) -> Vec<String> {
     let mut lists = vec![
-        ("tags".to_owned(), &config.tags.enable),
+        (enable_path("tags", &config.tags), &config.tags.enable),
         ("tags.disable".to_owned(), &config.tags.disable),
         ("tags.require_approval".to_owned(), &config.approval_tags),
     ];
     for (toolkit, filter) in &config.tools {
         if let ToolFilter::Tags(tags) = filter {
             let path = format!("tools.{}.tags", truncate(toolkit));
-            lists.push((path.clone(), &tags.enable));
+            lists.push((enable_path(&path, tags), &tags.enable));
             lists.push((format!("{path}.disable"), &tags.disable));
         }
     }

@@ -80,6 +80,12 @@ impl Config {
         self.preload = self
             .preload
             .filter(|preload| *preload != Preload::Tools(Vec::new()));
+        self.tags.is_list = false;
+        for filter in self.tools.values_mut() {
+            if let ToolFilter::Tags(tags) = filter {
+                tags.is_list = false;
+            }
+        }
         // Without tags of the session, there is nothing that those of a toolkit could override.
         if self.tags == Tags::default() && self.approval_tags.is_empty() {
             self.toolkit_overrides_tags = !self.tools.is_empty()
@@ -146,6 +152,9 @@ pub struct Tags {
     pub enable: Vec<String>,
     /// Hints that exclude a tool.
     pub disable: Vec<String>,
+    /// True if a request lists the hints of `enable` alone, without their name. Errors need it.
+    #[serde(skip)]
+    pub is_list: bool,
 }
 
 /// Management of connections by the assistant.

@@ -35,7 +35,7 @@ pub use self::{
     turns::MAX_TURN_WAIT,
 };
 use self::{
-    check::{check_limits, check_path},
+    check::{MOUNT_PATH_FIELD, check_limits, check_path},
     erasure::{discard, erase},
     plan::Plan,
     record::{Owner, Stored},
@@ -75,7 +75,7 @@ pub(crate) async fn apply(
 ) -> Result<()> {
     let mut by_path = BTreeMap::new();
     for change in changes {
-        check_path(&change.path)?;
+        check_path("path", &change.path)?;
         by_path.insert(change.path, change.content);
     }
     if let Some(variables) = variables {

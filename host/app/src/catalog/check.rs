@@ -520,13 +520,15 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
         _ => "",
     };
     write!(line, "{whole}: ")?;
+    if let Some(options) = allowed_values(error) {
+        return write_options(line, &options);
+    }
     let instance: &Value = error.instance();
     let found = type_words(JsonType::from(instance));
     match error.kind() {
         ValidationErrorKind::Type { kind } => {
             write!(line, "expected {}, got {found}", expected_words(kind))
         }
-        ValidationErrorKind::Enum { options } => write_options(line, options),
         ValidationErrorKind::PropertyNames { error } => {
             write!(line, "{}", error.masked_with("the name of a property"))
         }
@@ -534,10 +536,35 @@ fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
     }
 }
 
+/// Returns the values that a schema allows, if it lists them, or if each of its alternatives does.
+fn allowed_values<'e>(error: &'e ValidationError<'_>) -> Option<Vec<&'e Value>> {
+    match error.kind() {
+        ValidationErrorKind::Constant { expected_value } => Some(vec![&**expected_value]),
+        ValidationErrorKind::Enum { options } => {
+            options.as_array().map(|options| options.iter().collect())
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            let place = error.instance_path().as_str();
+            let alternatives = context.iter().map(|errors| {
+                let mut own = errors
+                    .iter()
+                    .filter(|error| error.instance_path().as_str() == place);
+                own.find_map(allowed_values)
+            });
+            alternatives
+                .collect::<Option<Vec<_>>>()
+                .map(|values| values.concat())
+        }
+        _ => None,
+    }
+}
+
 /// Writes the values that a schema allows. They may be large, so none is copied before it is cut.
-fn write_options(line: &mut Line, options: &Value) -> fmt::Result {
-    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut separator = "expected one of ";
+fn write_options(line: &mut Line, options: &[&Value]) -> fmt::Result {
+    let mut separator = match options {
+        [_] => "expected ",
+        _ => "expected one of ",
+    };
     for option in options.iter().take(MAX_LISTED_OPTIONS) {
         write!(line, "{separator}{option}")?;
         separator = ", ";

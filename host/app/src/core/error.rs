@@ -135,6 +135,18 @@ impl Error {
         self.with_contained_problems(vec![line])
     }
 
+    /// Adds the path to the object of the request that the problems are about.
+    #[must_use]
+    pub(crate) fn inside(mut self, path: &str) -> Self {
+        if self.0.contained_count > 0 {
+            self.0.message = format!("{path}.{}", self.0.message);
+        }
+        for line in &mut self.0.problems {
+            *line = format!("{path}.{line}");
+        }
+        self
+    }
+
     /// Adds the problems of another error of the same request.
     #[must_use]
     pub(crate) fn and(mut self, other: Self) -> Self {
@@ -295,6 +307,20 @@ mod tests {
         let both = error.and(errors::invalid("name: is required"));
         assert!(both.to_string().ends_with(" (and 1 more)"), "{both}");
         assert_eq!(both.problems()[1], "name: is required");
+    }
+
+    #[test]
+    fn path_of_an_object_is_added_to_problems() {
+        let listed = errors::invalid("name: is required").inside("a");
+        assert_eq!(
+            listed.to_string(),
+            "the request is invalid: a.name: is required"
+        );
+        let named = errors::malformed_id("a project", "pr_")
+            .at("id")
+            .inside("a");
+        assert!(named.to_string().starts_with("a.id: the text"), "{named}");
+        assert_eq!(named.problems(), [named.to_string()]);
     }
 
     #[test]

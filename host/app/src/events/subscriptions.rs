@@ -141,9 +141,12 @@ pub struct Changes {
 /// Creates the subscription of a project. Fails if the request is invalid, the URL may not be
 /// reached, or the project has a subscription.
 pub async fn create(app: &App, project: &Project, request: NewSubscription) -> Result<Opened> {
-    let events = parse_events(app, &request.events)?;
-    check_versions(app, &events, request.version)?;
-    check_url(app, project, &request.url).await?;
+    let url = check_url(app, project, &request.url).await;
+    let events = parse_events(app, &request.events).and_then(|events| {
+        check_versions(app, &events, request.version)?;
+        Ok(events)
+    });
+    let ((), events) = errors::both(url, events)?;
     let id = SubscriptionId::random();
     let endpoint = Endpoint {
         url: request.url,
@@ -218,11 +221,13 @@ pub async fn change(
             "body: must have webhook_url, enabled_events, version, ordered or asymmetric_signatures",
         ));
     }
-    let events = changes.events.as_ref();
-    let events = events.map(|events| parse_events(app, events)).transpose()?;
-    if let Some(url) = &changes.url {
-        check_url(app, project, url).await?;
-    }
+    let url = match &changes.url {
+        Some(url) => check_url(app, project, url).await,
+        None => Ok(()),
+    };
+    let names = changes.events.as_ref();
+    let events = names.map(|names| parse_events(app, names)).transpose();
+    let ((), events) = errors::both(url, events)?;
     edit(app, project, id, |subscription, endpoint| {
         if let Some(url) = &changes.url {
             endpoint.url.clone_from(url);

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use app::Error;
-use http::{ApiResult, errors, query::pairs};
+use app::{Error, core::shown_slug};
+use http::{ApiError, ApiResult, errors, query::pairs};
 
 use super::ENDPOINT_SCOPE;
 
@@ -17,7 +17,13 @@ impl Parameters {
     /// If a parameter is repeated, or contains NUL or bytes that are not UTF-8.
     pub fn parse(text: &str) -> ApiResult<Self> {
         let mut parameters = HashMap::new();
-        for (name, value) in pairs(text)? {
+        let pairs = pairs(text).map_err(|cause| match cause {
+            ApiError::App(error) => {
+                errors::mcp_authorization_invalid(error.problems().join("; ")).into()
+            }
+            other => other,
+        })?;
+        for (name, value) in pairs {
             if parameters.contains_key(&name) {
                 let problem = format!("{} is sent twice", name.escape_debug());
                 return Err(errors::mcp_authorization_invalid(problem).into());
@@ -34,10 +40,20 @@ impl Parameters {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns a parameter that the request needs.
-    pub fn required(&self, name: &str) -> Result<&str, Error> {
-        self.get(name)
-            .ok_or_else(|| errors::mcp_authorization_invalid(format!("{name}: is required")))
+    /// Returns parameters that the request needs.
+    ///
+    /// # Errors
+    /// If one is missing; names every one that is.
+    pub fn required<const N: usize>(&self, names: [&str; N]) -> Result<[&str; N], Error> {
+        let missing: Vec<_> = names
+            .iter()
+            .filter(|name| self.get(name).is_none())
+            .map(|name| format!("{name}: is required"))
+            .collect();
+        if !missing.is_empty() {
+            return Err(errors::mcp_authorization_invalid(missing.join("; ")));
+        }
+        Ok(names.map(|name| self.get(name).unwrap_or_default()))
     }
 
     /// Checks that the request names no scope but the one that the server grants (RFC 6749, section
@@ -47,9 +63,37 @@ impl Parameters {
     /// If it names another one.
     pub fn check_scope(&self) -> Result<(), Error> {
         let mut scopes = self.get("scope").unwrap_or_default().split(' ');
-        if scopes.any(|scope| !scope.is_empty() && scope != ENDPOINT_SCOPE) {
-            return Err(errors::mcp_scope_invalid());
+        match scopes.find(|scope| !scope.is_empty() && *scope != ENDPOINT_SCOPE) {
+            Some(other) => Err(errors::mcp_scope_invalid(shown_slug(other))),
+            None => Ok(()),
         }
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_parameter_is_named() {
+        let parameters = Parameters::parse("a=1&b=&scope=mcp+admin").unwrap();
+        assert_eq!(parameters.required(["a"]).unwrap(), ["1"]);
+        let refused = parameters.required(["a", "b", "c"]).unwrap_err();
+        let message = refused.to_string();
+        assert!(
+            message.ends_with(": b: is required; c: is required"),
+            "{message}"
+        );
+        let refused = parameters.check_scope().unwrap_err();
+        assert!(refused.to_string().contains("`admin`"), "{refused}");
+    }
+
+    #[test]
+    fn parameter_in_another_charset_is_named() {
+        let Err(ApiError::App(refused)) = Parameters::parse("grant_type=%ff") else {
+            panic!("the parameter is accepted");
+        };
+        assert!(refused.is(&errors::MCP_AUTHORIZATION_INVALID), "{refused}");
+        assert!(refused.to_string().contains("grant_type: "), "{refused}");
     }
 }

@@ -55,8 +55,7 @@ pub async fn revoke(State(server): State<Arc<Server>>, request: Request) -> Resp
 
 async fn end(server: &Server, request: Request) -> ApiResult<()> {
     let parameters = read(server, request).await?;
-    let token = parameters.required("token")?;
-    let client_id = parameters.required("client_id")?;
+    let [token, client_id] = parameters.required(["token", "client_id"])?;
     Ok(mcp_oauth::revoke(&server.app, token, client_id).await?)
 }
 
@@ -75,25 +74,28 @@ async fn read(server: &Server, request: Request) -> ApiResult<Parameters> {
 
 async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
     let parameters = read(server, request).await?;
-    let client_id = parameters.required("client_id")?.to_owned();
-    mcp_oauth::registered(&server.app, &client_id)?;
+    let [client_id, grant_type] = parameters.required(["client_id", "grant_type"])?;
+    mcp_oauth::registered(&server.app, client_id)?;
     let resource = target(server, &parameters)?;
-    Ok(match parameters.required("grant_type")? {
+    Ok(match grant_type {
         "authorization_code" => {
+            let [code, redirect_uri, verifier] =
+                parameters.required(["code", "redirect_uri", "code_verifier"])?;
             let request = CodeExchange {
-                code: parameters.required("code")?.to_owned(),
-                client_id,
-                redirect_uri: parameters.required("redirect_uri")?.to_owned(),
-                verifier: parameters.required("code_verifier")?.to_owned(),
+                code: code.to_owned(),
+                client_id: client_id.to_owned(),
+                redirect_uri: redirect_uri.to_owned(),
+                verifier: verifier.to_owned(),
                 resource,
             };
             mcp_oauth::exchange(&server.app, request).await?
         }
         "refresh_token" => {
             parameters.check_scope()?;
+            let [token] = parameters.required(["refresh_token"])?;
             let request = Refresh {
-                token: parameters.required("refresh_token")?.to_owned(),
-                client_id,
+                token: token.to_owned(),
+                client_id: client_id.to_owned(),
                 resource,
             };
             mcp_oauth::refresh(&server.app, request).await?

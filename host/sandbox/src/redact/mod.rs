@@ -5,7 +5,7 @@
 //! Guarantee: a response is searched for every secret that was put into a request of this call, in
 //! the encodings that an echo uses. These are: unchanged; with any of its characters escaped for
 //! URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three
-//! alignments. Blanks at the ends of a secret may be missing, because providers trim the values of headers,
+//! alignments, there also as JSON and URLs escape it. Blanks at the ends of a secret may be missing, because providers trim the values of headers,
 //! and an escaped NUL may follow each character, as in UTF-16 that was read byte by byte. A secret outside of
 //! ASCII is also found with composed or decomposed accents, after UTF-8 and Latin-1 were confused once or twice, with
 //! `?` for the characters that Latin-1 or ASCII lacks, and in Latin-1 inside base64.
@@ -37,7 +37,7 @@ use zeroize::Zeroizing;
 
 use crate::Secret;
 use search::{Case, Search};
-use spelling::{fixed_spellings, to_latin1};
+use spelling::{escaped_forms, fixed_spellings, to_latin1};
 
 pub(crate) use replace::{REDACTED_NUMBER, replace_ranges};
 pub use search::STEPS_PER_BYTE;
@@ -78,13 +78,14 @@ impl Redactor {
             .collect();
         let misread = forms_of(&values, misreadings);
         let distorted = forms_of(&values, distortions);
+        let escaped = forms_of(&values, escaped_forms);
         values.extend(misread.iter().map(|form| form.as_str()));
         values.sort_unstable();
         values.dedup();
         if values.is_empty() {
             return Self::default();
         }
-        let fixed = fixed_matcher(&values);
+        let fixed = fixed_matcher(&values, &escaped);
         values.extend(distorted.iter().map(|form| form.as_str()));
         let first_bytes = first_bytes_of(&values);
         let mut secrets: Vec<_> = values
@@ -242,12 +243,14 @@ fn forms_of(secrets: &[&str], forms: fn(&str) -> Vec<String>) -> Vec<Zeroizing<S
         .collect()
 }
 
-/// Returns the matcher for the encodings that cannot be mixed. Its memory is proportional to the
-/// secrets.
-fn fixed_matcher(secrets: &[&str]) -> Option<AhoCorasick> {
+/// Returns the matcher for the encodings that cannot be mixed, of secrets and of their escaped forms. Its
+/// memory is proportional to the secrets.
+fn fixed_matcher(secrets: &[&str], escaped: &[Zeroizing<String>]) -> Option<AhoCorasick> {
     let in_latin1: Vec<_> = secrets.iter().filter_map(|text| to_latin1(text)).collect();
     let in_utf8 = secrets.iter().map(|secret| secret.as_bytes());
-    let encoded = in_utf8.chain(in_latin1.iter().map(|bytes| bytes.as_slice()));
+    let encoded = in_utf8
+        .chain(in_latin1.iter().map(|bytes| bytes.as_slice()))
+        .chain(escaped.iter().map(|form| form.as_bytes()));
     let spellings = encoded.flat_map(fixed_spellings);
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)

@@ -2,12 +2,29 @@
 //! and those of one character, which are read wherever they could occur.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use zeroize::Zeroizing;
 
 /// Minimum length of a base64 fragment to search for; a shorter one would match by chance.
 const MIN_BASE64_CHARS: usize = 6;
 /// Minimum length of a secret to also search for as hexadecimal, in bytes.
 const MIN_HEX_SECRET_BYTES: usize = 4;
+
+/// Characters that are escaped in URLs (RFC 3986, section 2.3).
+const RESERVED_IN_URLS: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+/// The same without the slash, which stays in paths.
+const RESERVED_IN_PATHS: AsciiSet = RESERVED_IN_URLS.remove(b'/');
+/// The same as `encodeURIComponent` of JavaScript has them.
+const RESERVED_IN_COMPONENTS: AsciiSet = RESERVED_IN_URLS
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*');
 
 /// Maximum length of the introducers before one character, in bytes. Three levels of nesting need
 /// eight. Without a limit, a response of backslashes alone would be read again from each of them.
@@ -20,6 +37,37 @@ pub(super) fn to_latin1(secret: &str) -> Option<Zeroizing<Vec<u8>>> {
     }
     let bytes = secret.chars().map(|c| u8::try_from(c).ok());
     bytes.collect::<Option<Vec<u8>>>().map(Zeroizing::new)
+}
+
+/// Returns the forms of a secret in JSON and in URLs as programs write them, without the secret itself. They
+/// are searched for inside base64, where characters cannot be read one by one.
+pub(super) fn escaped_forms(secret: &str) -> Vec<String> {
+    let json = serde_json::Value::from(secret).to_string();
+    let json = &json[1..json.len() - 1];
+    let mut ascii_json = String::new();
+    for c in json.chars() {
+        if c.is_ascii() {
+            ascii_json.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                ascii_json.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    let in_url = utf8_percent_encode(secret, &RESERVED_IN_URLS).to_string();
+    let mut forms = vec![
+        json.to_owned(),
+        ascii_json,
+        in_url.replace("%20", "+"),
+        in_url,
+        utf8_percent_encode(secret, &RESERVED_IN_PATHS).to_string(),
+        utf8_percent_encode(secret, &RESERVED_IN_COMPONENTS).to_string(),
+    ];
+    forms.sort_unstable();
+    forms.dedup();
+    forms.retain(|form| form != secret);
+    forms
 }
 
 /// Returns the base64 forms at three alignments in both alphabets, and the hexadecimal forms in

@@ -76,6 +76,21 @@ fn base64_of_latin1_is_found() {
 }
 
 #[test]
+fn base64_of_escaped_secret_is_found() {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let redactor = redactor("clé \"47&11%");
+    for escaped in [
+        r#"{"x": "cl\u00e9 \"47&11%"}"#,
+        r#"{"x":"clé \"47&11%"}"#,
+        "x=cl%C3%A9%20%2247%2611%25",
+        "x=cl%C3%A9+%2247%2611%25",
+    ] {
+        let echo = STANDARD.encode(escaped);
+        assert!(redactor.may_contain_secret(echo.as_bytes()), "{escaped}");
+    }
+}
+
+#[test]
 fn secret_without_its_outer_blanks_is_removed() {
     let redactor = redactor(" re_trailing4711\t ");
     for echo in ["re_trailing4711", "re_trailing4711+", "re%5Ftrailing4711"] {

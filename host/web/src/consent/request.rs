@@ -29,18 +29,21 @@ impl AuthorizationRequest {
     pub(super) fn read(server: &Server, uri: &Uri) -> ApiResult<Self> {
         let issuer = Issuer::of_page(server, uri.path())?;
         let parameters = Parameters::parse(uri.query().unwrap_or_default())?;
-        let client_id = parameters.required("client_id")?;
+        let [client_id, given, response_type, challenge] = parameters.required([
+            "client_id",
+            "redirect_uri",
+            "response_type",
+            "code_challenge",
+        ])?;
         let client = mcp_oauth::registered(&server.app, client_id)?;
-        let given = parameters.required("redirect_uri")?;
         let invalid = errors::mcp_authorization_invalid;
         let redirect_uri = Url::parse(given)
             .ok()
             .filter(|_| client.has_redirect_uri(given))
             .ok_or_else(|| invalid("redirect_uri is not one that the client registered"))?;
-        if parameters.required("response_type")? != "code" {
+        if response_type != "code" {
             return Err(invalid("response_type must be `code`").into());
         }
-        let challenge = parameters.required("code_challenge")?;
         let is_hash = challenge.len() == CHALLENGE_CHARS
             && challenge
                 .bytes()

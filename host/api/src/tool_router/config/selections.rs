@@ -147,6 +147,7 @@ impl TagsBody {
 
     /// Returns the tags that select tools, if any are set.
     pub(super) fn into_tags(self) -> Option<Tags> {
+        let is_list = matches!(self, Self::List(_));
         let (enable, disable) = match self {
             Self::List(enable) => (Some(enable), None),
             Self::Selection(selection) => (selection.enable, selection.disable),
@@ -155,6 +156,7 @@ impl TagsBody {
         is_set.then(|| Tags {
             enable: enable.unwrap_or_default(),
             disable: disable.unwrap_or_default(),
+            is_list,
         })
     }
 }

@@ -174,13 +174,13 @@ fn checked_slugs(
     problems: &mut Vec<String>,
 ) -> BTreeSet<String> {
     let mut slugs = BTreeSet::new();
-    for slug in given {
+    for (index, slug) in given.iter().enumerate() {
         match find(slug.trim()) {
             Some(found) => drop(slugs.insert(found)),
             None => {
                 let similar = similar(slug);
                 problems.push(format!(
-                    "{field}: {} does not exist{similar}",
+                    "{field}[{index}]: {} does not exist{similar}",
                     shown_slug(slug)
                 ));
             }
@@ -209,11 +209,11 @@ async fn checked_auth_configs(
             continue;
         }
         match auth_configs::find(&app.store, &project.id, &id).await? {
-            None => problems.push(format!("auth_config_ids: {id} does not exist")),
+            None => problems.push(format!("auth_config_ids[{index}]: {id} does not exist")),
             Some(config) if !toolkits.insert(config.body.toolkit.clone()) => {
                 let toolkit = config.body.toolkit;
                 let problem = format!("{id} is the second auth config of toolkit {toolkit}");
-                problems.push(format!("auth_config_ids: {problem}"));
+                problems.push(format!("auth_config_ids[{index}]: {problem}"));
             }
             Some(_) => ids.push(id),
         }

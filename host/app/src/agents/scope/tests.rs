@@ -12,6 +12,7 @@ fn tags(enable: &[&str], disable: &[&str]) -> Tags {
     Tags {
         enable: owned(enable),
         disable: owned(disable),
+        ..Tags::default()
     }
 }
 

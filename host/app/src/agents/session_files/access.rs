@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use store::Time;
 
-use super::{Owner, SessionCaller, VARIABLES_PATH, check_path, write};
+use super::{MOUNT_PATH_FIELD, Owner, SessionCaller, VARIABLES_PATH, check_path, write};
 use crate::{App, Result, agents::errors};
 
 /// A file of a session.
@@ -41,7 +41,7 @@ pub async fn list(app: &App, caller: &SessionCaller, prefix: &str) -> Result<Vec
 
 /// Returns the content of a file. Fails if the file does not exist.
 pub async fn read(app: &App, caller: &SessionCaller, path: &str) -> Result<Bytes> {
-    check_path(path)?;
+    check_path("path", path)?;
     let bytes = content(app, caller.into(), path).await?;
     bytes.ok_or_else(|| errors::session_file_not_found(path))
 }
@@ -53,7 +53,7 @@ pub async fn variables(app: &App, caller: &SessionCaller) -> Result<Option<Bytes
 
 /// Deletes a file. Fails if the file does not exist.
 pub async fn delete(app: &App, caller: &SessionCaller, path: &str) -> Result<()> {
-    check_path(path)?;
+    check_path(MOUNT_PATH_FIELD, path)?;
     let owner = Owner::from(caller);
     let existing = owner.at(app, path).await?;
     existing.ok_or_else(|| errors::session_file_not_found(path))?;

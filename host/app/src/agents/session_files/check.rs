@@ -13,6 +13,8 @@ pub const MOUNT_ID: &str = "files";
 pub const MAX_FILES: usize = 900;
 /// Maximum size of all files of a session together, in bytes.
 pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
+/// Field of a path in requests to a mount.
+pub(super) const MOUNT_PATH_FIELD: &str = "mount_relative_path";
 /// Maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 512;
 
@@ -24,8 +26,8 @@ pub fn check_mount(id: &str) -> Result<()> {
     Err(errors::mount_not_found(shown_slug(id)))
 }
 
-/// Checks a path: relative names, separated by single slashes.
-pub(super) fn check_path(path: &str) -> Result<()> {
+/// Checks a path in a field of a request: relative names, separated by single slashes.
+pub(super) fn check_path(field: &str, path: &str) -> Result<()> {
     let problem = if path.is_empty() || path.len() > MAX_PATH_BYTES {
         format!("must have 1 to {MAX_PATH_BYTES} bytes")
     } else if path.chars().any(char::is_control) || path.contains('\\') {
@@ -35,7 +37,7 @@ pub(super) fn check_path(path: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(errors::session_invalid(format!("path: {problem}")))
+    Err(errors::session_invalid(format!("{field}: {problem}")))
 }
 
 /// Checks the files of a session as they would be after changes.
@@ -81,7 +83,7 @@ mod tests {
     #[test]
     fn paths_stay_inside_the_folder() {
         for path in ["a", "a b/ü.txt", ".hidden", "a/...", &"x".repeat(512)] {
-            assert!(check_path(path).is_ok(), "{path}");
+            assert!(check_path("path", path).is_ok(), "{path}");
         }
         for path in [
             "",
@@ -97,7 +99,8 @@ mod tests {
             "a\\b",
             &"x".repeat(513),
         ] {
-            assert!(check_path(path).is_err(), "{path:?}");
+            let refused = check_path("path", path).unwrap_err();
+            assert!(refused.to_string().contains("path: must"), "{path:?}");
         }
     }
 }

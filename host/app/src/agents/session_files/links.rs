@@ -8,8 +8,8 @@ use sandbox::Reservation;
 use store::{Batch, Record, Time};
 
 use super::{
-    COLLECTION, MAX_CHANGE_MS, MAX_TOTAL_BYTES, Owner, SessionCaller, Stored, check_limits,
-    check_path, media_type_of, write,
+    COLLECTION, MAX_CHANGE_MS, MAX_TOTAL_BYTES, MOUNT_PATH_FIELD, Owner, SessionCaller, Stored,
+    check_limits, check_path, media_type_of, write,
 };
 use crate::{
     App, Error, Result,
@@ -30,7 +30,7 @@ pub async fn upload_link(
     path: &str,
     media_type: Option<&str>,
 ) -> Result<Link> {
-    check_path(path)?;
+    check_path(MOUNT_PATH_FIELD, path)?;
     if !media_type.is_none_or(files::is_media_type) {
         let problem = "mimetype: must be a media type, such as `text/csv`";
         return Err(errors::session_invalid(problem));
@@ -96,7 +96,7 @@ fn awaited(
 
 /// Returns a link to the content of a file. Fails if the file does not exist.
 pub async fn download_link(app: &App, caller: &SessionCaller, path: &str) -> Result<Link> {
-    check_path(path)?;
+    check_path(MOUNT_PATH_FIELD, path)?;
     let stored = Owner::from(caller)
         .at(app, path)
         .await?

@@ -211,6 +211,11 @@ fn allowed_values_are_listed() {
     let algorithms = json!({"enum": ["md5", "sha1", "sha256", "sha512"]});
     let line = r#"at the top: expected one of "md5", "sha1", "sha256", "sha512""#;
     assert_eq!(problems(&algorithms, r#""sha3""#), [line]);
+    let alternatives = json!({"oneOf": [
+        {"type": "string", "const": "md5"}, {"const": "sha1"}, {"enum": ["sha256", "sha512"]},
+    ]});
+    assert_eq!(problems(&alternatives, r#""sha3""#), [line]);
+    assert_eq!(problems(&alternatives, "3"), [line]);
     let numbers: Vec<_> = (0..23).collect();
     let lines = problems(&json!({"enum": numbers}), "99");
     assert!(lines[0].ends_with("18, 19 and 3 more"), "{lines:?}");

@@ -143,7 +143,8 @@ fn got(found: Unexpected<'_>) -> &'static str {
         Unexpected::Bool(_) => "a boolean",
         Unexpected::Unsigned(_) => "a number",
         Unexpected::Signed(_) => "a negative number",
-        Unexpected::Float(_) => "a number with a fraction",
+        Unexpected::Float(number) if number.fract() != 0.0 => "a number with a fraction",
+        Unexpected::Float(_) => "a number with a point or an exponent, or of more than 64 bits",
         Unexpected::Char(_) | Unexpected::Str(_) => "a string",
         Unexpected::Unit | Unexpected::Option => "null",
         Unexpected::Seq => "a list",
@@ -161,6 +162,13 @@ mod tests {
         let problem: Problem = de::Error::unknown_field("session_id", &["limit", "filters"]);
         let expected = "session_id: is unknown; the known names are limit, filters";
         assert_eq!(problem.line("body"), expected);
+    }
+
+    #[test]
+    fn fraction_is_named_only_where_there_is_one() {
+        assert_eq!(got(Unexpected::Float(0.5)), "a number with a fraction");
+        let large = got(Unexpected::Float(1e30));
+        assert!(large.ends_with("more than 64 bits"), "{large}");
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub(super) fn is_hole(value: &Value) -> bool {
 #[derive(Debug)]
 pub struct Reader {
     value: Value,
-    /// True if [`HOLE_TEXT`] is read as a value of any type, and raw text as null. The result is then
-    /// meaningless: only its problems count.
+    /// True if [`HOLE_TEXT`] is read as a value of any type, and raw text as the simplest of its kind. The
+    /// result is then meaningless: only its problems count.
     has_holes: bool,
 }
 
@@ -74,6 +74,18 @@ impl Reader {
             index: 0,
             has_holes: self.has_holes,
         }
+    }
+}
+
+/// Returns the shortest JSON text of the kind of a value.
+fn simplest_text(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true",
+        Value::Number(_) => "0",
+        Value::String(_) => r#""""#,
+        Value::Array(_) => "[]",
+        Value::Object(_) => "{}",
     }
 }
 
@@ -121,8 +133,8 @@ impl<'de> Deserializer<'de> for Reader {
         visitor: V,
     ) -> Result<V::Value, Problem> {
         if name == RAW_VALUE && self.has_holes {
-            let null = BorrowedStrDeserializer::<Problem>::new("null");
-            let raw = std::iter::once((RAW_VALUE, null));
+            let text = BorrowedStrDeserializer::<Problem>::new(simplest_text(&self.value));
+            let raw = std::iter::once((RAW_VALUE, text));
             return visitor.visit_map(MapDeserializer::new(raw));
         }
         visitor.visit_newtype_struct(self)

@@ -18,13 +18,13 @@ pub const MAX_URL_CHARS: usize = 2_048;
 pub(super) fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
     let word = &app.webhooks.operator_word;
     let mut kinds = Vec::new();
-    for name in names {
+    for (index, name) in names.iter().enumerate() {
         let Some(kind) = EventKind::parse(name, word) else {
             let known = EventKind::SUBSCRIBABLE_KINDS.map(|kind| kind.name(word));
             let question = other_word_meant(name, word, known.iter().map(|known| &**known));
             let known = known.join(", ");
             return Err(errors::invalid(format!(
-                "enabled_events: each must be one of {known}{question}"
+                "enabled_events[{index}]: must be one of {known}{question}"
             )));
         };
         if !kinds.contains(&kind) {
@@ -61,7 +61,7 @@ pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &st
             "at most {MAX_URL_CHARS} characters"
         )));
     }
-    let url = Url::parse(text).map_err(|cause| invalid_url(&format_args!("not a URL: {cause}")))?;
+    let url = Url::parse(text).map_err(|_| invalid_url(&"must be a complete https URL"))?;
     match url.scheme() {
         "https" => {}
         "http" if is_loopback(&url) => {}

@@ -24,6 +24,15 @@ pub const MAX_CRON_CHARS: usize = 256;
 /// Number of times of an expression that are checked for their distance. An hour has 60 times.
 const CHECKED_TIMES: usize = 61;
 
+/// Fields of a cron expression, each with its values.
+const CRON_FIELDS: [&str; 5] = [
+    "minute: must be 0 to 59",
+    "hour: must be 0 to 23",
+    "day of the month: must be 1 to 31",
+    "month: must be 1 to 12 or JAN to DEC",
+    "day of the week: must be 0 to 7 or SUN to SAT",
+];
+
 /// A schedule of polls, as requested and as stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
@@ -144,9 +153,27 @@ fn parse(text: &str) -> std::result::Result<Cron, String> {
         .seconds(Seconds::Disallowed)
         .year(Year::Disallowed)
         .build();
-    parser.parse(text).map_err(|cause| {
-        format!("poll_cron: must be a cron expression of five fields, such as `*/10 8-18 * * MON-FRI`: {cause}")
+    parser.parse(text).map_err(|_| {
+        format!(
+            "poll_cron: must be a cron expression of five fields, such as `*/10 8-18 * * MON-FRI`{}",
+            wrong_fields(parser, text)
+        )
     })
+}
+
+/// Returns which fields of an expression are wrong, and what they must be, without what they contain; empty
+/// unless it has five fields.
+fn wrong_fields(parser: CronParser, text: &str) -> String {
+    let given: Vec<_> = text.split_whitespace().collect();
+    if given.len() != CRON_FIELDS.len() {
+        return String::new();
+    }
+    let named = CRON_FIELDS.iter().enumerate().filter(|(index, _)| {
+        let mut fields = ["*"; CRON_FIELDS.len()];
+        fields[*index] = given[*index];
+        parser.parse(&fields.join(" ")).is_err()
+    });
+    named.map(|(_, field)| ["; ", *field].concat()).collect()
 }
 
 /// Adds a random part of up to a half to an interval.

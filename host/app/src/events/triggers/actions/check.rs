@@ -44,7 +44,9 @@ impl Action {
             }
         };
         let (user, account) = self.credential(&found, &account.toolkit, &account.user_id, &own);
-        accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await?;
+        accounts::check_account_for_tool(app, project, &found, user, account.as_ref())
+            .await
+            .map_err(|cause| cause.inside("action"))?;
         Ok(None)
     }
 
