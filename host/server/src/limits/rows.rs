@@ -300,7 +300,7 @@ pub(super) fn webhooks(set: Set<'_>) -> Vec<Row> {
         row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, REQUEST_INVALID, "tests/e2e/webhooks.rs urls_that_must_not_be_reached_are_refused"),
         set("Attempts of a delivery after the first", "webhooks.retry_delays_s", "the delivery has failed", "tests/e2e/webhooks.rs last_failure_ends_a_delivery"),
         set("Timeout of an attempt", "webhooks.timeout_s", "the attempt has failed", "tests/e2e/webhooks.rs failed_message_is_retried_until_accepted"),
-        row("Time that an endpoint may ask to wait in `Retry-After`", time(events::sending::MAX_RETRY_AFTER), "the next attempt starts then", "tests/e2e/webhooks.rs endpoint_may_ask_to_wait"),
+        row("Time that an endpoint may ask to wait in `Retry-After`", time(net::MAX_RETRY_AFTER), "the next attempt starts then", "tests/e2e/webhooks.rs endpoint_may_ask_to_wait"),
         row("Size of an endpoint's response that is read", size(events::sending::MAX_RESPONSE_BYTES), "the rest is not read", "tests/e2e/webhooks.rs large_response_is_cut_and_dripping_one_ends"),
         row("Size of an endpoint's response that is kept", size(events::sending::MAX_KEPT_BYTES as u64), "the rest is left out", "tests/e2e/webhooks.rs large_response_is_cut_and_dripping_one_ends"),
         row("Attempts of a delivery that are kept", events::delivery::MAX_KEPT_ATTEMPTS, "the oldest ones are left out", "host/app/src/events/delivery.rs oldest_attempts_are_left_out"),
