@@ -113,8 +113,7 @@ pub async fn serve(
 async fn finish(mut connections: JoinSet<()>, server: &Server, drain: Duration) {
     let finished = timeout(drain, async {
         while connections.join_next().await.is_some() {}
-        let mut detached = server.detached.take();
-        while detached.join_next().await.is_some() {}
+        server.detached.finish().await;
     })
     .await;
     if finished.is_err() {

@@ -8,15 +8,13 @@ use std::{
     },
 };
 
-use app::App;
+use app::{App, core::tasks::Tasks};
 use gate::KeyedLimit;
 use net::ipnet::IpNet;
 use settings::Config;
 use tokio::sync::Semaphore;
 
-use crate::{
-    branding::Branding, detached::Detached, limiter::RequestLimiter, request_counts::Requests,
-};
+use crate::{branding::Branding, limiter::RequestLimiter, request_counts::Requests};
 
 /// State that handlers share.
 pub struct Server {
@@ -29,8 +27,9 @@ pub struct Server {
     pub(crate) connections_by_address: KeyedLimit<IpAddr>,
     /// Counts of requests.
     pub requests: Requests,
-    /// Work that goes on after its request was cancelled.
-    pub detached: Detached,
+    /// Tasks that answer requests. A stopping server waits for them as for other requests, and
+    /// aborts them afterwards.
+    pub detached: Tasks,
     /// Operator word in identifiers of the API.
     pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
@@ -51,7 +50,7 @@ impl Server {
             connections: Arc::new(Semaphore::new(config.limits.connections)),
             connections_by_address: KeyedLimit::new(config.limits.connections_per_address()),
             requests: Requests::default(),
-            detached: Detached::default(),
+            detached: Tasks::default(),
             branding,
             trusted_proxies,
             config,

@@ -104,7 +104,7 @@ impl TokenManager {
         self: &Arc<Self>,
         request: RegistrationRequest,
     ) -> Result<Values> {
-        let registering = self.spawn_to_completion(self.clone().register_under_lease(request));
+        let registering = self.tasks.start(self.clone().register_under_lease(request));
         match tokio::time::timeout(self.settings.wait_timeout, registering).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(errors::internal(

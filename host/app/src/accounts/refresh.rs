@@ -22,7 +22,7 @@ use std::{
 use manifest::AuthMode;
 use oauth::{Refusal, Tokens};
 use store::{Batch, CommitError, Document, Record, Time};
-use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Account, Status, TokenManager, Values,
@@ -81,8 +81,8 @@ impl RefreshReason {
 /// Waits until the running token refreshes and client registrations have ended, so that a stopping
 /// server loses no new token and no new client. Gives up after 35 seconds.
 pub async fn finish_tasks(app: &App) {
-    let running = &app.accounts.running_tasks;
-    let count = running.receiver_count();
+    let tasks = app.account_tasks();
+    let count = tasks.count();
     if count == 0 {
         return;
     }
@@ -90,7 +90,7 @@ pub async fn finish_tasks(app: &App) {
         count,
         "waiting until token refreshes and client registrations have ended"
     );
-    let finished = tokio::time::timeout(FINISH_TIMEOUT, running.closed());
+    let finished = tokio::time::timeout(FINISH_TIMEOUT, tasks.finish());
     if finished.await.is_err() {
         tracing::warn!(
             "token refreshes or client registrations did not end before the timeout: new tokens and clients may be lost"
@@ -130,7 +130,7 @@ impl TokenManager {
             )
         };
         let refreshing = self.clone().refresh_and_log(owner.clone(), reason, guard);
-        let refreshing_task = self.spawn_to_completion(refreshing);
+        let refreshing_task = self.tasks.start(refreshing);
         if let Some(values) = still_valid {
             return Ok(values);
         }
@@ -141,23 +141,6 @@ impl TokenManager {
             )),
             Err(_) => Err(errors::refresh_in_progress(&owner.account)),
         }
-    }
-
-    /// Starts a refresh or a registration in a task, for which a stopping server waits.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a new token or client must not be lost if the caller is gone; `finish_tasks` waits"
-    )]
-    pub(super) fn spawn_to_completion<R: Send + 'static>(
-        &self,
-        work: impl Future<Output = R> + Send + 'static,
-    ) -> JoinHandle<R> {
-        let running = self.running_tasks.subscribe();
-        tokio::spawn(async move {
-            let done = work.await;
-            drop(running);
-            done
-        })
     }
 
     async fn refresh_and_log(
