@@ -153,7 +153,8 @@ impl TokenManager {
             let Some(claim) = self.claims.take(record, self.settings.lease_ttl).await? else {
                 continue;
             };
-            let registered = flow.register(&request.name, &request.redirect_uri).await;
+            let registering = flow.register(&request.name, &request.redirect_uri);
+            let registered = claim.keep_to_end(registering).await;
             let answer = match &registered {
                 Ok(client) => {
                     let context = SealContext::new::<ClientRegistration>(project, &id, "answer");

@@ -2,8 +2,8 @@
 //!
 //! A provider may revoke all tokens of an account if an old refresh token is used a second time.
 //! Therefore a server must claim the record that holds the token before it refreshes the token
-//! ([`Claim`]). The new token is committed under the claim, so that a server that was stopped for
-//! longer than its lease changes nothing. A lease that expired without an outcome means that the
+//! ([`Claim`]). The lease is extended while the refresh runs. The new token is committed under the
+//! claim, so that a server that was stopped for longer than its lease changes nothing. A lease that expired without an outcome means that the
 //! provider may or may not have replaced the token, and the old token is tried once more.
 //!
 //! An account ends if the provider refuses the refresh, or if a token that cannot be refreshed has
@@ -50,9 +50,12 @@ pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Maximum retry delay after a provider did not answer.
 pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
-/// Time for which a stopping server waits for running refreshes and registrations. A request to a
-/// provider takes at most 30 seconds, and its outcome is then stored.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(35);
+/// Timeout of all requests of one refresh together.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time for which a stopping server waits for running refreshes and registrations, whose outcome is
+/// then stored.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(REFRESH_TIMEOUT.as_secs() + 5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RefreshReason {
@@ -193,7 +196,8 @@ impl TokenManager {
             self.check_connected(owner).await?;
             let ttl = self.settings.lease_ttl;
             if let Some(claim) = self.claims.take(record, ttl).await? {
-                return match self.refresh_claimed(owner, &claim).await {
+                let refreshing = self.refresh_claimed(owner, &claim);
+                return match claim.keep_to_end(refreshing).await {
                     Err(cause) if still_valid && cause.is(&errors::REFRESH_UNAVAILABLE) => {
                         Ok(values)
                     }
@@ -262,7 +266,14 @@ impl TokenManager {
                 false => flow.obtain(&context.scopes).await,
             }
         };
-        Ok(request.await)
+        let requested = tokio::time::timeout(REFRESH_TIMEOUT, request).await;
+        Ok(requested.unwrap_or_else(|_| {
+            Err(Refusal::Unavailable {
+                reason: format!("it sent no token within {} s", REFRESH_TIMEOUT.as_secs()),
+                retry_after: None,
+                may_have_issued: true,
+            })
+        }))
     }
 
     /// Ends a claim after a refresh, which is retried later. Always returns an error.

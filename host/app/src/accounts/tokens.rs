@@ -59,7 +59,7 @@ pub struct Settings {
     /// Time before the expiry at which a token is refreshed. The last quarter of the token's
     /// lifetime applies if that is shorter.
     pub refresh_margin: Duration,
-    /// Duration of the lease under which a server refreshes a token.
+    /// Duration of the lease under which a server refreshes a token. It is extended meanwhile.
     pub lease_ttl: Duration,
     /// Time for which a call waits for a refresh or for a client registration.
     pub wait_timeout: Duration,

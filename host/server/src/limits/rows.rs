@@ -209,7 +209,7 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         set("Time that an account waits for its user to connect it", "connections.pending_s", "the account becomes `EXPIRED`", "tests/e2e/oauth.rs late_callback_connects_an_expired_account"),
         row("Time that a user may take at the provider", part(time(Connections::default().authorization_ttl()), "six times `connections.pending_s`, at most an hour"), "the callback is refused with 400", "tests/e2e/callbacks.rs expired_state_is_rejected"),
         row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
-        row("Lease for refreshing a token", part(time(limits.refresh_lease()), "three times `limits.deadline_s`"), "another server may refresh the token", "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more"),
+        row("Lease for refreshing a token", part(time(limits.refresh_lease()), "three times `limits.deadline_s`"), "a refresh whose server is lost is tried by another one", "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more"),
         row("Configuration of a session as JSON", size(agents::MAX_CONFIG_BYTES as u64), SESSION_INVALID, "tests/e2e/tool_router_sessions.rs unusable_configurations_are_refused"),
         row("Accounts of one toolkit that a session pins", agents::MAX_PINNED_ACCOUNTS, SESSION_INVALID, "tests/e2e/tool_router_sessions.rs unusable_configurations_are_refused"),
         row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased", "tests/e2e/tool_router_sessions.rs history_keeps_a_hundred_versions"),
