@@ -3,8 +3,9 @@
 //! A provider may revoke all tokens of an account if an old refresh token is used a second time.
 //! Therefore a server must claim the record that holds the token before it refreshes the token
 //! ([`Claim`]). The lease is extended while the refresh runs. The new token is committed under the
-//! claim, so that a server that was stopped for longer than its lease changes nothing. A lease that expired without an outcome means that the
-//! provider may or may not have replaced the token, and the old token is tried once more.
+//! claim, so that a server that was stopped for longer than its lease changes nothing. A lease that
+//! expired without an outcome means that the provider may or may not have replaced the token, and
+//! the old token is tried once more.
 //!
 //! An account ends if the provider refuses the refresh, or if a token that cannot be refreshed has
 //! expired. While the provider is unavailable or refuses the client, the account keeps its token and
@@ -53,7 +54,7 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 /// Timeout of all requests of one refresh together.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time for which a stopping server waits for running refreshes and registrations, whose outcome is
+/// Time for which a stopping server waits for running tasks of accounts, whose outcome is
 /// then stored.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(REFRESH_TIMEOUT.as_secs() + 5);
 
