@@ -238,13 +238,15 @@ async fn stale_lease_holder_cannot_overwrite_newer_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn late_refusal_does_not_expire_refreshed_account() {
     let bucket = BucketService::start();
-    let ([_one, _other], [first, second], oauth, id) = two(&bucket).await;
+    let ([one, _other], [first, second], oauth, id) = two(&bucket).await;
     oauth.issuer.catch_next();
     let (late, ()) = tokio::join!(execute(&oauth, &first), async {
         until("a refresh is under way", || oauth.issuer.caught() == 1).await;
+        one.suspend().await;
         goes_on(&oauth, &second).await;
         oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
         oauth.issuer.release_caught();
+        one.signal("CONT");
     });
     ran_or_sent_nothing(late.unwrap());
     goes_on(&oauth, &first).await;

@@ -264,6 +264,13 @@ impl App {
         Ok((app, writer))
     }
 
+    /// Returns the tasks of work on accounts that must not be lost: a provider accepts codes and refresh
+    /// tokens once. A stopping server waits for them ([`accounts::finish_tasks`]).
+    #[must_use]
+    pub fn account_tasks(&self) -> &core::tasks::Tasks {
+        &self.accounts.tasks
+    }
+
     /// Returns this app for a background task of a request. Fails if the server is stopping.
     pub(crate) fn shared(&self) -> Result<Arc<Self>> {
         let own = self.own.upgrade();

@@ -280,12 +280,13 @@ fn finish(server: &Server, response: &mut Response<Body>) {
 mod tests {
     use std::convert::Infallible;
 
+    use app::core::tasks::Tasks;
     use bytes::Bytes;
     use futures::stream;
     use settings::{Limits, Sandbox};
 
     use super::*;
-    use crate::{detached::Detached, handover, limiter::RequestLimiter, permits};
+    use crate::{handover, limiter::RequestLimiter, permits};
 
     #[tokio::test]
     async fn open_body_of_a_task_keeps_the_permits() {
@@ -302,7 +303,7 @@ mod tests {
             ),
         ] {
             let context = RequestContext::new("req_x".into(), [127, 0, 0, 1].into(), None);
-            let tasks = Detached::default();
+            let tasks = Tasks::default();
             let answered = async {
                 permits::acquire(&limiter).await.unwrap();
                 let answer = async move { Response::new(body) };

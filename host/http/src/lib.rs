@@ -13,7 +13,6 @@ pub mod body;
 pub mod branding;
 pub mod context;
 pub(crate) mod cors;
-pub mod detached;
 pub mod error;
 pub mod errors;
 pub(crate) mod forwarded;
@@ -46,8 +45,8 @@ pub use self::{
     body::{ComponentBytes, JsonWithText, OptionalJson, UnparsedJson},
     branding::Branding,
     context::{CURRENT_REQUEST, request_id},
-    detached::run_to_completion,
     error::{ApiError, ApiResult, HttpError},
+    handover::run_to_completion,
     page::{Listed, Page, Position, ShortPage},
     path::{Path, Prefix},
     query::{Pairs, Query, number_or_null},

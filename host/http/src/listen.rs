@@ -20,12 +20,11 @@ use std::{
 use app::core::shares::TaskOwner;
 use axum::Router;
 use futures::FutureExt;
-use gate::KeyedLimit;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::timeout,
 };
@@ -58,15 +57,9 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
     drain: Duration,
 ) {
-    let limits = &server.config.limits;
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let addresses = KeyedLimit::new(limits.connections_per_address());
+    let addresses = &server.connections_by_address;
     let mut connections = JoinSet::new();
     loop {
-        let permit = tokio::select! {
-            permit = places.clone().acquire_owned() => permit,
-            () = stopped(&mut stop) => break,
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => break,
@@ -92,6 +85,11 @@ pub async fn serve(
             };
             Some(counted)
         };
+        // An idle listener holds no permit, because another one may need it.
+        let permit = tokio::select! {
+            permit = server.connections.clone().acquire_owned() => permit,
+            () = stopped(&mut stop) => break,
+        };
         // Its next request is most likely of the project of the last one.
         let task = Arc::new(TaskOwner::default());
         let connection = Arc::new(Connection {
@@ -115,8 +113,7 @@ pub async fn serve(
 async fn finish(mut connections: JoinSet<()>, server: &Server, drain: Duration) {
     let finished = timeout(drain, async {
         while connections.join_next().await.is_some() {}
-        let mut detached = server.detached.take();
-        while detached.join_next().await.is_some() {}
+        server.detached.finish().await;
     })
     .await;
     if finished.is_err() {

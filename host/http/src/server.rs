@@ -1,27 +1,35 @@
 //! The server as its handlers see it: the app, the settings, and the limits and counts of requests.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use app::App;
+use app::{App, core::tasks::Tasks};
+use gate::KeyedLimit;
 use net::ipnet::IpNet;
 use settings::Config;
+use tokio::sync::Semaphore;
 
-use crate::{
-    branding::Branding, detached::Detached, limiter::RequestLimiter, request_counts::Requests,
-};
+use crate::{branding::Branding, limiter::RequestLimiter, request_counts::Requests};
 
 /// State that handlers share.
 pub struct Server {
     pub app: Arc<App>,
     /// Limits of requests by client, key and project.
     pub limiter: RequestLimiter,
+    /// Open connections of all listeners.
+    pub(crate) connections: Arc<Semaphore>,
+    /// Open connections from one address.
+    pub(crate) connections_by_address: KeyedLimit<IpAddr>,
     /// Counts of requests.
     pub requests: Requests,
-    /// Work that goes on after its request was cancelled.
-    pub detached: Detached,
+    /// Tasks that answer requests. A stopping server waits for them as for other requests, and
+    /// aborts them afterwards.
+    pub detached: Tasks,
     /// Operator word in identifiers of the API.
     pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
@@ -39,8 +47,10 @@ impl Server {
         Ok(Self {
             app,
             limiter,
+            connections: Arc::new(Semaphore::new(config.limits.connections)),
+            connections_by_address: KeyedLimit::new(config.limits.connections_per_address()),
             requests: Requests::default(),
-            detached: Detached::default(),
+            detached: Tasks::default(),
             branding,
             trusted_proxies,
             config,

@@ -27,6 +27,7 @@ mod identity;
 mod lookup;
 mod proxy;
 mod redirect;
+mod retry_after;
 mod rewrite;
 mod streamed;
 pub mod text;
@@ -53,6 +54,7 @@ pub use reqwest::{
     header::HeaderMap,
     multipart::{Form, Part},
 };
+pub use retry_after::{MAX_RETRY_AFTER, retry_after};
 pub use rewrite::{InvalidOrigin, Origin, Rewrite};
 pub use streamed::StreamedResponse;
 pub use url::Url;

@@ -6,10 +6,7 @@ use std::time::Duration;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::DateTime;
 use manifest::{ExpiryKind, OAuth2, TokenResponse};
-use net::{
-    Response, StatusCode,
-    header::{CONTENT_TYPE, RETRY_AFTER},
-};
+use net::{Response, StatusCode, header::CONTENT_TYPE, retry_after};
 use serde_json::{Map, Value};
 
 use super::{Refusal, Result, Tokens, Values, text, truncate, variables::member};
@@ -26,8 +23,6 @@ const TEMPORARY_ERRORS: [&str; 5] = [
 const UNSUPPORTED_TOKEN_TYPES: [&str; 3] = ["mac", "pop", "dpop"];
 /// Lifetime in seconds from which on a token counts as not expiring.
 const MAX_LIFETIME_SECONDS: u64 = 100 * 366 * 86_400;
-/// Maximum accepted `Retry-After`. For a longer one the caller uses its own delay.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// Threshold between seconds and milliseconds since the Unix epoch. Seconds stay below it for three
 /// thousand years; milliseconds have exceeded it since 1973.
 const MILLISECONDS_THRESHOLD: f64 = 1e11;
@@ -106,7 +101,11 @@ pub(super) fn parse_tokens(now_ms: i64, oauth2: &OAuth2, body: &Value) -> Result
 
 /// Accepts any response except a refusal, in any format. A response with tokens is also checked
 /// against the manifest.
-pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response) -> Result<Value> {
+pub(super) fn accept(
+    now_ms: i64,
+    token_response: Option<&TokenResponse>,
+    response: &Response,
+) -> Result<Value> {
     let status = response.status;
     if status.is_redirection() {
         return Err(Refusal::malformed(format!(
@@ -118,7 +117,7 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
         let may_have_issued = matches!(status.as_u16(), 502 | 504);
         return Err(Refusal::Unavailable {
             reason: format!("status {status}"),
-            retry_after: retry_after(response),
+            retry_after: retry_after(&response.headers, now_ms),
             may_have_issued,
         });
     }
@@ -144,7 +143,7 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
         (Some((error, _)), _) if TEMPORARY_ERRORS.contains(&error.as_str()) => {
             Err(Refusal::Unavailable {
                 reason: format!("error `{error}`"),
-                retry_after: retry_after(response),
+                retry_after: retry_after(&response.headers, now_ms),
                 may_have_issued: false,
             })
         }
@@ -285,19 +284,6 @@ fn exp_claim(token: &str) -> Option<String> {
     };
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
     member(&claims, "exp")
-}
-
-/// Parses `Retry-After` in seconds (RFC 9110, section 10.2.3); dates are ignored.
-fn retry_after(response: &Response) -> Option<Duration> {
-    let seconds = response
-        .headers
-        .get(RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
-    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
 fn describe_body(response: &Response) -> String {

@@ -11,6 +11,7 @@ use manifest::{AuthMode, AuthScheme, Call};
 use net::{HeaderMap, Url};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     Flow, Refusal, Result, after,
@@ -18,6 +19,9 @@ use super::{
     variables::member,
 };
 
+/// Timeout of all requests for the metadata of one issuer together. A refresh has 30 seconds, and token
+/// endpoints of some providers take ten.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time for which metadata is considered fresh.
 const METADATA_TTL: Duration = Duration::from_secs(3_600);
 /// Maximum number of cached issuers.
@@ -103,16 +107,8 @@ impl MetadataCache {
         {
             return Ok(metadata.clone());
         }
-        let fetching = async {
-            if is_issuer {
-                return fetch_metadata(flow.net, &identifier).await;
-            }
-            match find_issuer(flow.net, &identifier).await? {
-                Some(issuer) => fetch_metadata(flow.net, &issuer).await,
-                None => fetch_origin_metadata(flow.net, &identifier).await,
-            }
-        };
-        match (fetching.await, cached) {
+        let found = discover(flow.net, &identifier, is_issuer).await;
+        match (found, cached) {
             (Ok(metadata), _) => {
                 let mut all = self.cached.lock();
                 if all.len() >= MAX_CACHED_ISSUERS {
@@ -125,6 +121,28 @@ impl MetadataCache {
             (Err(refusal), None) => Err(refusal),
         }
     }
+}
+
+/// Fetches the metadata of an issuer, or of the one that an API names.
+async fn discover(net: &net::Client, identifier: &Url, is_issuer: bool) -> Result<Metadata> {
+    let fetching = async {
+        if is_issuer {
+            return fetch_metadata(net, identifier).await;
+        }
+        match find_issuer(net, identifier).await? {
+            Some(issuer) => fetch_metadata(net, &issuer).await,
+            None => fetch_origin_metadata(net, identifier).await,
+        }
+    };
+    let fetched = timeout(DISCOVERY_TIMEOUT, fetching).await;
+    fetched.unwrap_or_else(|_| {
+        let seconds = DISCOVERY_TIMEOUT.as_secs();
+        Err(Refusal::Unavailable {
+            reason: format!("`{identifier}` published no metadata within {seconds} s"),
+            retry_after: None,
+            may_have_issued: false,
+        })
+    })
 }
 
 fn missing_endpoint(issuer: &str, endpoint: &str) -> Refusal {

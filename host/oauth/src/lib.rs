@@ -43,6 +43,8 @@ pub use scheme::Values;
 
 /// Name of the account value with the display name of the connected user.
 pub const DISPLAY_NAME: &str = "displayName";
+/// Maximum length of a message of a provider in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Token requests for one account.
 #[derive(Clone, Copy)]
@@ -302,7 +304,7 @@ impl Flow<'_> {
         if response.status.is_success() {
             return Ok(());
         }
-        answer::accept(None, &response)
+        answer::accept(self.now_ms, None, &response)
             .map_err(|refusal| variables.redact(refusal))
             .map(|_| ())
     }
@@ -316,7 +318,7 @@ impl Flow<'_> {
         let oauth2 = self.oauth2()?;
         let variables = Variables::new(self, standard.to_vec(), extra)?;
         let response = request::send(&variables, call, true).await?;
-        let answer = answer::accept(Some(&oauth2.response), &response)
+        let answer = answer::accept(self.now_ms, Some(&oauth2.response), &response)
             .map_err(|refusal| variables.redact(refusal))?;
         let mut tokens = self.read_tokens(&answer).map_err(Refusal::after_success)?;
         for step in &oauth2.steps {
@@ -414,7 +416,8 @@ impl Flow<'_> {
     ) -> Result<Value> {
         let variables = Variables::new(self, Vec::new(), &[])?;
         let response = request::send(&variables, call, false).await?;
-        answer::accept(token_response, &response).map_err(|refusal| variables.redact(refusal))
+        answer::accept(self.now_ms, token_response, &response)
+            .map_err(|refusal| variables.redact(refusal))
     }
 
     async fn run_step(&self, step: &Step) -> Result<Values> {
@@ -657,10 +660,11 @@ fn credential(credentials: &Values, name: &str) -> Option<String> {
 }
 
 /// Shortens a message of a provider to one line.
-fn truncate(text: &str) -> String {
+#[must_use]
+pub fn truncate(text: &str) -> String {
     manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" "))
         .chars()
-        .take(300)
+        .take(MAX_MESSAGE_CHARS)
         .collect()
 }
 

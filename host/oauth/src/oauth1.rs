@@ -159,7 +159,7 @@ async fn send_signed(
         ..
     } = request;
     let response = send_request(flow, method, url, headers, body).await?;
-    let accepted = answer::accept(None, &response)
+    let accepted = answer::accept(flow.now_ms, None, &response)
         .map_err(|refusal| refusal.redact(sent_secrets(flow, &values, &signatures, protocol)))?;
     match accepted {
         Value::Object(answer)

@@ -93,7 +93,7 @@ pub(super) async fn register(flow: &Flow<'_>, name: &str, redirect_uri: &str) ->
     let variables = Variables::new(flow, Vec::new(), &[])?;
     let response =
         request::send_json(&variables, call, metadata(oauth2, name, redirect_uri)).await?;
-    let answer = answer::accept(None, &response)?;
+    let answer = answer::accept(flow.now_ms, None, &response)?;
     let kept = STORED_MEMBERS
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), answer.get(*name)?.clone())));

@@ -458,16 +458,18 @@ async fn provider_errors_are_shown_without_secrets() {
 
 #[tokio::test]
 async fn provider_retry_delay_is_respected() {
-    let refusal = refused(answer(
-        "429 Too Many Requests\r\nretry-after: 17",
-        "text/plain",
-        "",
-    ))
-    .await;
-    let Refusal::Unavailable { retry_after, .. } = refusal else {
-        panic!("{refusal:?}")
-    };
-    assert_eq!(retry_after, Some(Duration::from_secs(17)));
+    for (stated, seconds) in [
+        ("17", 17),
+        ("Thu, 01 Jan 2026 00:01:00 GMT", 60),
+        ("9999999", net::MAX_RETRY_AFTER.as_secs()),
+    ] {
+        let status = format!("429 Too Many Requests\r\nretry-after: {stated}");
+        let refusal = refused(answer(&status, "text/plain", "")).await;
+        let Refusal::Unavailable { retry_after, .. } = refusal else {
+            panic!("{refusal:?}")
+        };
+        assert_eq!(retry_after, Some(Duration::from_secs(seconds)));
+    }
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ settings! {
         #[setting(unit = "KiB/s", range = 0..=1_024, zero = "any speed")] pub min_rate_kib: u64 = 1,
         /// Deadline of an operation; executions, publications and files have limits of their own.
         /// Two thirds of it are the timeout of the arrival of a body, and of a call that waits for
-        /// the refresh of a token; another server may try the refresh after three times as long.
+        /// the refresh of a token; a refresh whose server is lost is tried after three times as long.
         /// Raise it for slow databases and providers.
         #[setting(unit = "s", range = 1..=300)] pub deadline_s: u64 = 30,
         /// Timeout of a connection for the next request, or for the whole head of one. It must be
@@ -173,8 +173,8 @@ impl Limits {
         self.deadline() * 2 / 3
     }
 
-    /// Returns the time that a server has for refreshing a token before another one may try. Token
-    /// endpoints get 30 s of it.
+    /// Returns the time after which another server may try the refresh of a token by a lost one. A
+    /// server that lives extends it.
     pub fn refresh_lease(&self) -> Duration {
         self.deadline() * 3
     }

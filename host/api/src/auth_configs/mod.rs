@@ -156,10 +156,11 @@ pub(crate) async fn remove(
     Query(query): Query<RemoveQuery>,
 ) -> ApiResult<Json<SuccessWithMessage>> {
     let revoke = query.revoke_on_delete.unwrap_or(false);
-    run_to_completion(
-        async move { auth_configs::remove(key.app(), &key.project, &id, revoke).await },
-    )
-    .await?;
+    let server = key.server.clone();
+    let removal = run_to_completion(&server.app, async move {
+        auth_configs::remove(key.app(), &key.project, &id, revoke).await
+    });
+    removal.await?;
     Ok(Json(Success::with("the auth config is deleted")))
 }
 

@@ -124,7 +124,8 @@ pub(crate) async fn complete(
     key: ProjectKey,
     Json(body): Json<Complete>,
 ) -> ApiResult<Json<CompletedView>> {
-    let completion = run_to_completion(async move {
+    let server = key.server.clone();
+    let completion = run_to_completion(&server.app, async move {
         accounts::complete(key.app(), &key.project, &body.session_uri, &body.user_id).await
     });
     Ok(Json(completion.await?.into()))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use manifest::{AuthScheme, OAuth2};
-use oauth::{ExchangeParams, Refusal, Tokens};
+use oauth::{ExchangeParams, Refusal, Tokens, truncate};
 use store::{Batch, CommitError, Record, Time};
 use url::Url;
 
@@ -20,9 +20,6 @@ use crate::{App, Error, Result, accounts::errors, core::clock::time_after, proje
 
 /// Time within which a project must confirm its user.
 const USER_VERIFICATION_TTL: Duration = Duration::from_secs(600);
-
-/// Maximum length of a message from a provider in characters.
-const MAX_ERROR_CHARS: usize = 300;
 
 const SESSION_PREFIX: &str = "session_";
 
@@ -362,15 +359,6 @@ fn single_parameter<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a
         (Some((_, value)), None) => Some(value),
         _ => None,
     }
-}
-
-/// Shortens a message from a provider to one line.
-fn truncate(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    manifest::cleaned(&line)
-        .chars()
-        .take(MAX_ERROR_CHARS)
-        .collect()
 }
 
 #[cfg(test)]

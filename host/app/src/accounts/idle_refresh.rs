@@ -64,7 +64,8 @@ async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     let refreshing = async move { manager.refresh_claimed(&owner, &claim).await };
     let done = app
         .accounts
-        .spawn_to_completion(refreshing)
+        .tasks
+        .start(refreshing)
         .await
         .map_err(|_| errors::internal("the task that refreshes a token has panicked"))?;
     if let Err(cause) = done {

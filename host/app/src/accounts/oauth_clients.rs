@@ -104,7 +104,7 @@ impl TokenManager {
         self: &Arc<Self>,
         request: RegistrationRequest,
     ) -> Result<Values> {
-        let registering = self.spawn_to_completion(self.clone().register_under_lease(request));
+        let registering = self.tasks.start(self.clone().register_under_lease(request));
         match tokio::time::timeout(self.settings.wait_timeout, registering).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(errors::internal(
@@ -153,7 +153,8 @@ impl TokenManager {
             let Some(claim) = self.claims.take(record, self.settings.lease_ttl).await? else {
                 continue;
             };
-            let registered = flow.register(&request.name, &request.redirect_uri).await;
+            let registering = flow.register(&request.name, &request.redirect_uri);
+            let registered = claim.keep_to_end(registering).await;
             let answer = match &registered {
                 Ok(client) => {
                     let context = SealContext::new::<ClientRegistration>(project, &id, "answer");

@@ -2,9 +2,10 @@
 //!
 //! A provider may revoke all tokens of an account if an old refresh token is used a second time.
 //! Therefore a server must claim the record that holds the token before it refreshes the token
-//! ([`Claim`]). The new token is committed under the claim, so that a server that was stopped for
-//! longer than its lease changes nothing. A lease that expired without an outcome means that the
-//! provider may or may not have replaced the token, and the old token is tried once more.
+//! ([`Claim`]). The lease is extended while the refresh runs. The new token is committed under the
+//! claim, so that a server that was stopped for longer than its lease changes nothing. A lease that
+//! expired without an outcome means that the provider may or may not have replaced the token, and
+//! the old token is tried once more.
 //!
 //! An account ends if the provider refuses the refresh, or if a token that cannot be refreshed has
 //! expired. While the provider is unavailable or refuses the client, the account keeps its token and
@@ -22,7 +23,7 @@ use std::{
 use manifest::AuthMode;
 use oauth::{Refusal, Tokens};
 use store::{Batch, CommitError, Document, Record, Time};
-use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Account, Status, TokenManager, Values,
@@ -50,9 +51,12 @@ pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Maximum retry delay after a provider did not answer.
 pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
-/// Time for which a stopping server waits for running refreshes and registrations. A request to a
-/// provider takes at most 30 seconds, and its outcome is then stored.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(35);
+/// Timeout of all requests of one refresh together.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time for which a stopping server waits for running tasks of accounts, whose outcome is
+/// then stored.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(REFRESH_TIMEOUT.as_secs() + 5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RefreshReason {
@@ -81,8 +85,8 @@ impl RefreshReason {
 /// Waits until the running token refreshes and client registrations have ended, so that a stopping
 /// server loses no new token and no new client. Gives up after 35 seconds.
 pub async fn finish_tasks(app: &App) {
-    let running = &app.accounts.running_tasks;
-    let count = running.receiver_count();
+    let tasks = app.account_tasks();
+    let count = tasks.count();
     if count == 0 {
         return;
     }
@@ -90,7 +94,7 @@ pub async fn finish_tasks(app: &App) {
         count,
         "waiting until token refreshes and client registrations have ended"
     );
-    let finished = tokio::time::timeout(FINISH_TIMEOUT, running.closed());
+    let finished = tokio::time::timeout(FINISH_TIMEOUT, tasks.finish());
     if finished.await.is_err() {
         tracing::warn!(
             "token refreshes or client registrations did not end before the timeout: new tokens and clients may be lost"
@@ -130,7 +134,7 @@ impl TokenManager {
             )
         };
         let refreshing = self.clone().refresh_and_log(owner.clone(), reason, guard);
-        let refreshing_task = self.spawn_to_completion(refreshing);
+        let refreshing_task = self.tasks.start(refreshing);
         if let Some(values) = still_valid {
             return Ok(values);
         }
@@ -141,23 +145,6 @@ impl TokenManager {
             )),
             Err(_) => Err(errors::refresh_in_progress(&owner.account)),
         }
-    }
-
-    /// Starts a refresh or a registration in a task, for which a stopping server waits.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a new token or client must not be lost if the caller is gone; `finish_tasks` waits"
-    )]
-    pub(super) fn spawn_to_completion<R: Send + 'static>(
-        &self,
-        work: impl Future<Output = R> + Send + 'static,
-    ) -> JoinHandle<R> {
-        let running = self.running_tasks.subscribe();
-        tokio::spawn(async move {
-            let done = work.await;
-            drop(running);
-            done
-        })
     }
 
     async fn refresh_and_log(
@@ -210,7 +197,8 @@ impl TokenManager {
             self.check_connected(owner).await?;
             let ttl = self.settings.lease_ttl;
             if let Some(claim) = self.claims.take(record, ttl).await? {
-                return match self.refresh_claimed(owner, &claim).await {
+                let refreshing = self.refresh_claimed(owner, &claim);
+                return match claim.keep_to_end(refreshing).await {
                     Err(cause) if still_valid && cause.is(&errors::REFRESH_UNAVAILABLE) => {
                         Ok(values)
                     }
@@ -279,7 +267,14 @@ impl TokenManager {
                 false => flow.obtain(&context.scopes).await,
             }
         };
-        Ok(request.await)
+        let requested = tokio::time::timeout(REFRESH_TIMEOUT, request).await;
+        Ok(requested.unwrap_or_else(|_| {
+            Err(Refusal::Unavailable {
+                reason: format!("it sent no token within {} s", REFRESH_TIMEOUT.as_secs()),
+                retry_after: None,
+                may_have_issued: true,
+            })
+        }))
     }
 
     /// Ends a claim after a refresh, which is retried later. Always returns an error.

@@ -11,7 +11,6 @@ use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
 use serde_json::Value;
 use store::{Batch, Record, Store, Time};
-use tokio::sync::watch;
 
 use super::{
     Account, AccountView, Values,
@@ -25,6 +24,7 @@ use crate::{
     catalog::{LATEST, Release},
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
+        tasks::Tasks,
         vault::{SealContext, Vault},
     },
     work::Claims,
@@ -59,7 +59,7 @@ pub struct Settings {
     /// Time before the expiry at which a token is refreshed. The last quarter of the token's
     /// lifetime applies if that is shorter.
     pub refresh_margin: Duration,
-    /// Duration of the lease under which a server refreshes a token.
+    /// Duration of the lease under which a server refreshes a token. It is extended meanwhile.
     pub lease_ttl: Duration,
     /// Time for which a call waits for a refresh or for a client registration.
     pub wait_timeout: Duration,
@@ -96,9 +96,8 @@ pub struct TokenManager {
     pub(super) claims: Claims,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     pub(super) account_locks: KeyedLimit<AccountId>,
-    /// Each running refresh or registration holds a receiver, so that a stopping server can wait for
-    /// them.
-    pub(super) running_tasks: watch::Sender<()>,
+    /// Work that obtains tokens or clients. A stopping server waits for it.
+    pub(crate) tasks: Tasks,
     pub(super) expiry: Box<dyn ExpiryListener>,
     pub(crate) refreshes: RefreshCounts,
 }
@@ -185,7 +184,7 @@ impl TokenManager {
             settings,
             metadata: MetadataCache::default(),
             account_locks: KeyedLimit::new(1),
-            running_tasks: watch::Sender::new(()),
+            tasks: Tasks::default(),
             expiry,
             refreshes: RefreshCounts::default(),
         }

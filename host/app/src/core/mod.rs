@@ -1,6 +1,6 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
 //! escaping of invisible characters, misspelled names, caches of what was read, the threads for work
-//! on large bodies, and the shares of projects in the processors. This module imports no other module
+//! on large bodies, the shares of projects in the processors, and tasks without callers. This module imports no other module
 //! of the crate except the [`App`](crate::App) that it is part of.
 
 mod class;
@@ -16,6 +16,7 @@ pub(crate) mod read_cache;
 pub mod request_id;
 pub mod shares;
 pub mod spelling;
+pub mod tasks;
 pub mod trace;
 pub mod vault;
 pub mod visible;

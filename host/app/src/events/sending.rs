@@ -5,17 +5,14 @@
 //! the guard of outgoing requests. The subscription is read right before an attempt, so that no
 //! attempt starts after its deletion.
 
-use std::{
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gate::{PacedPermit, Shares};
 use net::{
     Body, HeaderMap, Limits, Method, Request, Response,
-    header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
-    text,
+    header::{CONTENT_TYPE, HeaderName, HeaderValue},
+    retry_after, text,
 };
 use store::{Record, Time};
 use tokio::time::Instant;
@@ -40,8 +37,6 @@ use crate::{
 pub const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 /// Maximum bytes of a response that are kept.
 pub const MAX_KEPT_BYTES: usize = 4 << 10;
-/// Maximum time that an endpoint may ask to wait.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Status with which an endpoint says that it wants no more messages.
 const STATUS_GONE: u16 = 410;
 /// Timeout for the connection to an endpoint.
@@ -235,7 +230,7 @@ async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, 
         200..=299 => Outcome::Accepted,
         STATUS_GONE => Outcome::Gone,
         _ => Outcome::Failed {
-            retry_after: retry_after(&response.headers, app.clock.now()),
+            retry_after: retry_after(&response.headers, app.clock.now().0),
         },
     };
     (attempt, outcome)
@@ -290,21 +285,6 @@ fn request(
     })
 }
 
-/// Returns the time that an endpoint asks to wait, in seconds or until a date.
-fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    let wait = match value.trim().parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let date = httpdate::parse_http_date(value).ok()?;
-            let date = date.duration_since(UNIX_EPOCH).ok()?.as_millis();
-            let left = i64::try_from(date).ok()?.saturating_sub(now.0);
-            Duration::from_millis(u64::try_from(left).unwrap_or(0))
-        }
-    };
-    Some(wait.min(MAX_RETRY_AFTER))
-}
-
 /// Notes a failed attempt, and disables a subscription whose endpoint has failed for too long.
 async fn note_failure(
     app: &App,
@@ -341,23 +321,4 @@ async fn edit(
         });
     // A subscription that was deleted meanwhile needs no change.
     edited.await.map(|_| ()).map_err(Error::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endpoint_may_ask_to_wait_a_day() {
-        let asked = |value: &'static str| {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(value))]);
-            let wait = retry_after(&headers, Time(784_111_777_000));
-            wait.map(|wait| wait.as_secs())
-        };
-        assert_eq!(asked("120"), Some(120));
-        assert_eq!(asked("Sun, 06 Nov 1994 08:50:37 GMT"), Some(60));
-        assert_eq!(asked("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
-        assert_eq!(asked("9999999"), Some(86_400));
-        assert_eq!(asked("soon"), None);
-    }
 }

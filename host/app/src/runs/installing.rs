@@ -17,14 +17,18 @@ use parking_lot::Mutex;
 use sandbox::{Digest, InstallError, Sandbox};
 use store::Store;
 
-use crate::catalog;
+use crate::{catalog, core::tasks::Tasks};
 
 type Installed = Result<(), InstallError>;
 type UnderWay = Arc<Mutex<HashMap<Digest, Shared<BoxFuture<'static, Installed>>>>>;
 
-/// The installations under way, by component.
+/// The installations under way.
 #[derive(Default)]
-pub(crate) struct Installations(UnderWay);
+pub(crate) struct Installations {
+    by_component: UnderWay,
+    /// Their tasks. A server that stops aborts them.
+    tasks: Tasks,
+}
 
 /// Removes an installation from those under way when it ends, even with a panic.
 struct Ending(UnderWay, Digest);
@@ -46,37 +50,34 @@ impl Installations {
         component: Digest,
     ) -> Installed {
         let installing = {
-            let mut under_way = self.0.lock();
+            let mut under_way = self.by_component.lock();
             let entry = under_way.entry(component).or_insert_with(|| {
                 let work = install(store.clone(), sandbox.clone(), component);
-                start(Ending(self.0.clone(), component), work)
+                self.start(Ending(self.by_component.clone(), component), work)
             });
             entry.clone()
         };
         installing.await
     }
-}
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the work goes on without its caller, and a server that stops may lose it"
-)]
-fn start(
-    ending: Ending,
-    work: impl Future<Output = Installed> + Send + 'static,
-) -> Shared<BoxFuture<'static, Installed>> {
-    let task = tokio::spawn(async move {
-        let _ending = ending;
-        work.await
-    });
-    let ended = async move {
-        task.await.unwrap_or_else(|_| {
-            Err(InstallError::Unavailable(
-                "the installation panicked".to_owned(),
-            ))
-        })
-    };
-    ended.boxed().shared()
+    fn start(
+        &self,
+        ending: Ending,
+        work: impl Future<Output = Installed> + Send + 'static,
+    ) -> Shared<BoxFuture<'static, Installed>> {
+        let output = self.tasks.start(async move {
+            let _ending = ending;
+            work.await
+        });
+        let ended = async move {
+            output.await.unwrap_or_else(|_| {
+                Err(InstallError::Unavailable(
+                    "the installation panicked".to_owned(),
+                ))
+            })
+        };
+        ended.boxed().shared()
+    }
 }
 
 async fn install(store: Store, sandbox: Sandbox, component: Digest) -> Installed {

@@ -339,6 +339,17 @@ impl<T: Claimable> Claim<T> {
         }
     }
 
+    /// Runs `work` to its end and extends the claim meanwhile. If the claim is lost, the work continues,
+    /// and its commits under the claim fail.
+    pub(crate) async fn keep_to_end<R>(&self, work: impl Future<Output = R>) -> R {
+        let mut work = pin!(work);
+        let kept = self.keep(work.as_mut()).await;
+        match kept {
+            Ok(done) => done,
+            Err(_) => work.await,
+        }
+    }
+
     /// Extends the claim until the work is finished or the claim has ended. Returns the reason if
     /// the claim is lost before.
     async fn keep_until(&self, finished: &Notify) -> Option<Lost> {

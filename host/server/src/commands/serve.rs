@@ -280,7 +280,7 @@ async fn end_requests(
     // An aborted export reports it; it must not delay the last writes.
     beside.shutdown().await;
     // An aborted call starts no further refresh.
-    drop(server.detached.take());
+    server.detached.abort();
     // A provider that has replaced a refresh token may reject the old one after the next start, and
     // keeps a client that this server does not know.
     accounts::finish_tasks(&server.app).await;

@@ -46,8 +46,8 @@ pub(crate) async fn handle(
     let own = Arc::clone(&server);
     let exchange =
         async move { accounts::callback(&own.app, &parameters, browser.as_deref()).await };
-    let outcome =
-        auth::verify_secret(&server, SecretKind::Callback, run_to_completion(exchange)).await;
+    let exchanged = run_to_completion(&server.app, exchange);
+    let outcome = auth::verify_secret(&server, SecretKind::Callback, exchanged).await;
     match outcome {
         Ok(landed) => redirect(StatusCode::FOUND, &landed),
         Err(failure) if accepts_html(&headers) => messages::callback_error(failure),

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use gate::{PacedPermit, Shares};
+use net::MAX_RETRY_AFTER;
 use sandbox::{Action, Event, Failure, Output, Reservation};
 use store::{Batch, CommitError, Record, Time};
 
@@ -48,8 +49,6 @@ pub const MAX_EVENTS: usize = 1_000;
 const MAX_PART_BYTES: usize = 1 << 20;
 /// Maximum interval between polls that fail.
 const MAX_FAILURE_INTERVAL: Duration = Duration::from_secs(3_600);
-/// Maximum time for which a provider may ask not to be polled.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Number of failures in a row after which an instance may be disabled.
 const MIN_FAILURES: u32 = 3;
 

@@ -190,3 +190,17 @@ async fn work_ends_when_its_claim_is_lost() {
     let lost = timeout(TEST_DEADLINE, work).await.unwrap();
     assert_eq!(lost, Err(Lost::Taken));
 }
+
+#[tokio::test]
+async fn work_to_the_end_outlives_its_claim() {
+    let fixture = Fixture::new(Clock::system()).await;
+    let claim = fixture.take(CLAIM_TTL / 20).await.unwrap();
+    let other = Batch::at(fixture.clock.now()).update(&fixture.item().await);
+    fixture.claims.store.commit(other).await.unwrap();
+    let work = claim.keep_to_end(async {
+        // The loss is found out by the first extension, before the work ends.
+        sleep(CLAIM_TTL / 10).await;
+        claim.check().await
+    });
+    assert_eq!(work.await, Err(CommitError::Stale));
+}

@@ -9,6 +9,7 @@
 use std::{fmt::Display, sync::Arc, time::Duration};
 
 use gate::{PacedPermit, Shares};
+use net::MAX_RETRY_AFTER;
 use sandbox::kind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -55,8 +56,6 @@ pub const MAX_ATTEMPTS: u32 = 10;
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay after a failure.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// Maximum time that a provider may ask to wait.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Error of a run whose tool must not run again.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown: the server was lost while the tool ran, and it is unknown if the tool had an effect";
 /// Kind of failure of a provider that refused a request for its rate limit.
