@@ -36,7 +36,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout, timeout_at},
+};
 
 use crate::{error::ErrorContext, identity::ClientCache, lookup::Lookups};
 
@@ -102,6 +105,8 @@ struct Inner {
     lookups: Arc<Lookups>,
     /// Clients with one proxy each, and with the certificate that has this digest.
     by_proxy: ClientCache<(Arc<Proxy>, Option<[u8; 32]>), reqwest::Client>,
+    /// Turns of large response bodies.
+    large_reads: Semaphore,
 }
 
 /// HTTP clients with separate connections.
@@ -230,6 +235,7 @@ impl Client {
             allow,
             lookups,
             by_proxy: ClientCache::new(),
+            large_reads: Semaphore::new(MAX_LARGE_READS),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -316,6 +322,7 @@ impl Client {
         let status = response.status();
         let mut headers = std::mem::take(response.headers_mut());
         let watch = body::Watch {
+            large_reads: &self.inner.large_reads,
             memory: self.memory.as_deref(),
             reader: self.reader.as_deref(),
         };
