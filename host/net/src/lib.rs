@@ -1,7 +1,6 @@
-//! Client for all outgoing network traffic.
+//! Client for outgoing requests to addresses that a tenant can influence.
 //!
-//! Everything this service sends (guest requests, requests to authorization servers, webhook
-//! deliveries) goes through [`Client`].
+//! Guest requests, requests to authorization servers and webhook deliveries go through [`Client`].
 //!
 //! Guarantee: no connection is opened to an address outside the public Internet unless the operator
 //! allowed it. A name is looked up once, and the connection goes to the checked address. No proxy
