@@ -6,11 +6,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    mem,
+    path::Path,
 };
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    ItemFn, ItemMod, ItemUse, UseTree, Visibility,
+    ItemFn, ItemMod, ItemUse, Macro, UseTree,
     visit::{self, Visit},
 };
 
@@ -43,7 +45,7 @@ type ModulePath = Vec<String>;
 /// Modules of a crate with their imports.
 #[derive(Default)]
 struct Modules {
-    files: BTreeMap<ModulePath, PathBuf>,
+    files: BTreeSet<ModulePath>,
     /// Paths that each file names.
     named: BTreeMap<ModulePath, BTreeSet<ModulePath>>,
     /// Names that each module imports, with their paths.
@@ -52,18 +54,20 @@ struct Modules {
 
 impl Modules {
     fn of(folder: &str) -> Self {
-        let mut modules = Self::default();
         let folder = Path::new(folder).join("src");
-        let mut texts = Vec::new();
-        for (path, text) in sources() {
-            if let Ok(inside) = path.strip_prefix(&folder) {
-                let module = module_path(inside);
-                if !module.iter().any(|part| part == "tests") {
-                    modules.files.insert(module.clone(), path.clone());
-                    texts.push((module, text));
-                }
-            }
-        }
+        let texts = sources().into_iter().filter_map(|(path, text)| {
+            let module = module_path(path.strip_prefix(&folder).ok()?);
+            (!module.iter().any(|part| part == "tests")).then_some((module, text))
+        });
+        Self::read(texts.collect())
+    }
+
+    /// Reads the files of a crate.
+    fn read(texts: Vec<(ModulePath, String)>) -> Self {
+        let mut modules = Self {
+            files: texts.iter().map(|(module, _)| module.clone()).collect(),
+            ..Self::default()
+        };
         for (module, text) in texts {
             let mut reader = Reader {
                 modules: &modules,
@@ -85,7 +89,7 @@ impl Modules {
     }
 
     fn children(&self, module: &[String]) -> BTreeSet<String> {
-        let children = self.files.keys().filter_map(|path| {
+        let children = self.files.iter().filter_map(|path| {
             let (last, parent) = path.split_last()?;
             (parent == module).then(|| last.clone())
         });
@@ -96,7 +100,7 @@ impl Modules {
     fn defining(&self, path: &[String], depth: usize) -> ModulePath {
         let length = (0..=path.len())
             .rev()
-            .find(|length| self.files.contains_key(&path[..*length]))
+            .find(|length| self.files.contains(&path[..*length]))
             .unwrap_or_default();
         let (module, rest) = path.split_at(length);
         let imported = rest
@@ -159,6 +163,37 @@ impl Reader<'_> {
         Some(base)
     }
 
+    fn add(&mut self, path: &[String]) {
+        if path.len() > 1 {
+            self.named.extend(self.absolute(path));
+        }
+    }
+
+    /// Reads the paths in the tokens of a macro call.
+    fn read_tokens(&mut self, tokens: TokenStream) {
+        let mut path = Vec::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
+                TokenTree::Ident(name) if colons == 2 => {
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                other => {
+                    self.add(&mem::take(&mut path));
+                    colons = 0;
+                    match other {
+                        TokenTree::Ident(name) => path.push(name.to_string()),
+                        TokenTree::Group(group) => self.read_tokens(group.stream()),
+                        TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+                    }
+                }
+            }
+        }
+        self.add(&path);
+    }
+
     fn read_use(&mut self, tree: &UseTree, prefix: &mut Vec<String>) {
         match tree {
             UseTree::Path(path) => {
@@ -193,7 +228,7 @@ impl Reader<'_> {
                 && !self
                     .modules
                     .files
-                    .contains_key(&[&self.file[..], std::slice::from_ref(&local)].concat())
+                    .contains(&[&self.file[..], std::slice::from_ref(&local)].concat())
             {
                 self.imports.insert(local, path);
             }
@@ -218,12 +253,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         if !is_of_tests(&item.attrs) {
-            let named = self.named.clone();
             self.read_use(&item.tree, &mut Vec::new());
-            // A module that only passes a name on does not depend on it.
-            if !matches!(item.vis, Visibility::Inherited) {
-                self.named = named;
-            }
         }
     }
 
@@ -233,10 +263,13 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             .iter()
             .map(|segment| segment.ident.to_string())
             .collect();
-        if segments.len() > 1 {
-            self.named.extend(self.absolute(&segments));
-        }
+        self.add(&segments);
         visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        self.read_tokens(call.tokens.clone());
+        visit::visit_macro(self, call);
     }
 }
 
@@ -287,6 +320,25 @@ fn circles(edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<Module
         }
     }
     circles
+}
+
+#[test]
+fn macros_and_reexports_import() {
+    let texts = [
+        (
+            "a",
+            "fn f() { tokio::join!(g(), async { crate::b::h(1).await }) }",
+        ),
+        ("b", "pub(crate) use crate::c::X;"),
+        ("c", "#[cfg(test)] mod tests { use crate::a::f; }"),
+    ];
+    let texts = texts.map(|(module, text)| (vec![module.to_owned()], text.to_owned()));
+    let edges = Modules::read(texts.into()).edges();
+    let imported = ["a", "b", "c"].map(|module| {
+        let targets = edges[[module.to_owned()].as_slice()].iter();
+        targets.map(|target| target.join("::")).collect::<Vec<_>>()
+    });
+    assert_eq!(imported, [vec!["b"], vec!["c"], vec![]]);
 }
 
 #[test]

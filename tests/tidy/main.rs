@@ -19,16 +19,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use language::is_of_tests;
+use syn::spanned::Spanned;
 use toml::{Table, Value};
 
-/// Workspace crates that each crate may depend on. A crate outside this list may not depend on any.
-const ALLOWED_DEPENDENCIES: [(&str, &str); 18] = [
+/// Workspace crates that each crate depends on. A crate outside this list depends on none.
+const WORKSPACE_DEPENDENCIES: [(&str, &str); 18] = [
     (
         "host-server",
         "api mcp web http settings app gate store sandbox workbench net manifest registry",
     ),
     ("host-web", "mcp http app"),
-    ("host-mcp", "http settings app sandbox net manifest"),
+    ("host-mcp", "http app sandbox net manifest"),
     ("host-api", "http app manifest"),
     ("host-http", "settings app gate sandbox store net"),
     ("host-settings", "app sandbox store workbench net manifest"),
@@ -163,16 +165,15 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
 fn dependencies_point_down() {
     let workspace_crates = workspace_crates();
     for (name, (_, manifest)) in crates() {
-        let allowed = ALLOWED_DEPENDENCIES.iter().find(|(own, _)| *own == name);
-        let allowed = allowed.map_or("", |(_, allowed)| *allowed);
-        for dependency in dependencies(&manifest).intersection(&workspace_crates) {
-            let mut allowed = allowed.split_whitespace();
-            // A crate that depends on itself selects the features of its own tests.
-            assert!(
-                *dependency == name || allowed.any(|allowed| allowed == dependency),
-                "{name} must not depend on {dependency}"
-            );
-        }
+        let listed = WORKSPACE_DEPENDENCIES.iter().find(|(own, _)| *own == name);
+        let listed: BTreeSet<_> = listed
+            .into_iter()
+            .flat_map(|(_, crates)| crates.split_whitespace().map(str::to_owned))
+            .collect();
+        let mut used = dependencies(&manifest);
+        // A crate that depends on itself selects the features of its own tests.
+        used.retain(|own| workspace_crates.contains(own) && *own != name);
+        assert_eq!(used, listed, "dependencies of {name} on other crates");
     }
 }
 
@@ -286,28 +287,42 @@ fn examples_in_docs_are_tested() {
     );
 }
 
-/// Returns the names that follow the name of a source file in a cell of a table: those of its tests.
-fn tests_named(cell: &str) -> impl Iterator<Item = &str> {
-    let codes = cell.split('`').skip(1).step_by(2);
-    codes
-        .skip_while(|code| !code.ends_with(".rs"))
-        .filter(|code| {
-            code.contains('_')
-                && code
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        })
+/// Returns the tests that a cell of a table names after the file of each.
+fn tests_named(cell: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut file = None;
+    cell.split('`').skip(1).step_by(2).filter_map(move |code| {
+        if code.ends_with(".rs") {
+            file = Some(code);
+        }
+        let is_name = code.contains('_')
+            && code
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        is_name.then_some((file?, code))
+    })
+}
+
+/// Returns the names of the tests in a file of `tests/e2e`.
+fn tests_in(file: &str) -> BTreeSet<String> {
+    let text = read(&root().join("tests/e2e").join(file));
+    let items = syn::parse_file(&text).expect("the file compiles").items;
+    let tests = items.into_iter().filter_map(|item| {
+        let syn::Item::Fn(function) = item else {
+            return None;
+        };
+        let mut attributes = function.attrs.iter();
+        let is_test = attributes.any(|attribute| {
+            let last = attribute.path().segments.last();
+            last.is_some_and(|segment| segment.ident == "test")
+        });
+        is_test.then(|| function.sig.ident.to_string())
+    });
+    tests.collect()
 }
 
 #[test]
 fn documents_name_existing_tests() {
-    let sources = sources();
-    let functions = sources
-        .iter()
-        .flat_map(|(_, text)| text.split("fn ").skip(1));
-    let functions: BTreeSet<_> = functions
-        .filter_map(|rest| Some(rest.split_once(['(', '<'])?.0))
-        .collect();
+    let mut tests = BTreeMap::new();
     let mut missing = Vec::new();
     for entry in fs::read_dir(root().join("docs")).unwrap() {
         let path = entry.unwrap().path();
@@ -316,9 +331,14 @@ fn documents_name_existing_tests() {
         }
         let page = read(&path);
         let rows = page.lines().filter(|line| line.starts_with('|'));
-        let named = rows.flat_map(|row| row.split('|')).flat_map(tests_named);
-        let unknown = named.filter(|name| !functions.contains(name));
-        missing.extend(unknown.map(|name| format!("{}: {name}", path.display())));
+        for (file, name) in rows.flat_map(|row| row.split('|')).flat_map(tests_named) {
+            let known = tests
+                .entry(file.to_owned())
+                .or_insert_with(|| tests_in(file));
+            if !known.contains(name) {
+                missing.push(format!("{}: {name} in {file}", path.display()));
+            }
+        }
     }
     assert!(missing.is_empty(), "no such tests: {missing:#?}");
 }
@@ -442,10 +462,25 @@ fn constants_say_more_than_one_word() {
     );
 }
 
-/// Returns the text of a source file before its unit tests.
-fn without_tests(text: &str) -> &str {
-    text.split_once("#[cfg(test)]")
-        .map_or(text, |(code, _)| code)
+/// Returns the text of a source file without its modules of unit tests.
+fn without_tests(text: &str) -> String {
+    let file = syn::parse_file(text).expect("the file compiles");
+    let mut lines: Vec<_> = text.lines().collect();
+    for item in file.items {
+        if let syn::Item::Mod(module) = item
+            && is_of_tests(&module.attrs)
+        {
+            let span = module.span();
+            lines[span.start().line - 1..span.end().line].fill("");
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn code_below_unit_tests_is_checked() {
+    let text = "#[cfg(test)]\nmod tests {\n    use super::*;\n}\nfn after() {}";
+    assert_eq!(without_tests(text).trim(), "fn after() {}");
 }
 
 #[test]

@@ -24,8 +24,9 @@ pub fn similar_route(server: &Server, path: &str) -> Option<String> {
 pub(crate) fn longer_route(server: &Server, path: &str) -> Option<String> {
     let routes = server.requests.routes();
     let longer = routes.iter().find(|route| {
-        let last = route.path().strip_prefix(path);
-        last.is_some_and(|last| last.starts_with("/{") && last.rfind('/') == Some(0))
+        let rest = route.path().strip_prefix(path);
+        rest.and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|last| last.starts_with('{') && !last.contains('/'))
     });
     longer.map(|route| route.path().to_owned())
 }

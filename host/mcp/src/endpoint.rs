@@ -32,7 +32,7 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{
     FIRST_VERSION_WITH_OUTPUT_SCHEMAS, PROTOCOL_VERSION,
@@ -210,7 +210,7 @@ impl Endpoint {
                 return called;
             }
             // An account that another server connects gives no signal here.
-            let _ = timeout(connecting::POLL_INTERVAL, accounts.committed()).await;
+            accounts.committed_within(connecting::POLL_INTERVAL).await;
             match &mut current.caller {
                 Caller::Session(caller) => *caller = caller.current(self.app()).await?.into_owned(),
                 Caller::Server(caller) => *caller = Arc::new(caller.current(self.app()).await?),

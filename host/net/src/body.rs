@@ -36,9 +36,6 @@ const TURN_BYTES: usize = 256 << 10;
 /// Maximum number of large bodies whose next part waits for a thread.
 pub const MAX_LARGE_READS: usize = 1;
 
-/// The turns of large bodies.
-static LARGE_READ_TURN: Semaphore = Semaphore::const_new(MAX_LARGE_READS);
-
 /// Memory budget for response bodies.
 pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
     /// Reserves more bytes. Returns false if the budget is used up.
@@ -52,9 +49,11 @@ pub trait BodyReader: std::fmt::Debug + Send + Sync {
     fn is_enough(&self, body: &[u8]) -> bool;
 }
 
-/// Observers of one body.
-#[derive(Debug, Clone, Copy, Default)]
+/// Observers of one body, and the turns that it shares with others.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Watch<'r> {
+    /// Semaphore with [`MAX_LARGE_READS`] permits.
+    pub(crate) large_reads: &'r Semaphore,
     pub(crate) memory: Option<&'r dyn MemoryBudget>,
     pub(crate) reader: Option<&'r dyn BodyReader>,
 }
@@ -95,7 +94,7 @@ pub(crate) async fn read(
     }
     let mut body = Collected::new(content_length.min(limit), limit, watch.memory);
     body.reserve(body.content_length.min(MAX_PREALLOCATED_BYTES))?;
-    let mut turns = Turns::default();
+    let mut turns = Turns::new(watch.large_reads);
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
         match body.extend(&piece) {
             Err(ReadError::TooLarge) if limits.cuts_response => {
@@ -113,20 +112,27 @@ pub(crate) async fn read(
 }
 
 /// The turns of one body.
-#[derive(Default)]
-struct Turns {
+struct Turns<'r> {
+    large_reads: &'r Semaphore,
     /// The size of the body at the end of its last turn.
     last: usize,
 }
 
-impl Turns {
+impl<'r> Turns<'r> {
+    fn new(large_reads: &'r Semaphore) -> Self {
+        Self {
+            large_reads,
+            last: 0,
+        }
+    }
+
     /// Waits for the next turn of a body that has `size` bytes, if it is large and has received
     /// enough since the last one. Other tasks of the thread go first, and other large bodies wait.
     async fn wait(&mut self, size: usize) {
         if size > MAX_PREALLOCATED_BYTES && size - self.last >= TURN_BYTES {
             self.last = size;
             // The semaphore is never closed.
-            let _turn = LARGE_READ_TURN.acquire().await;
+            let _turn = self.large_reads.acquire().await;
             tokio::task::yield_now().await;
         }
     }
@@ -213,7 +219,7 @@ async fn decompress(
         arrived: 0,
         failure: None,
     });
-    let (mut empty, mut turns) = (true, Turns::default());
+    let (mut empty, mut turns) = (true, Turns::new(watch.large_reads));
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
         empty &= piece.is_empty();
         decoder.get_mut().arrived += piece.len() as u64;
@@ -302,8 +308,9 @@ mod tests {
 
     #[tokio::test]
     async fn large_bodies_are_read_in_turns() {
-        let turn = LARGE_READ_TURN.acquire().await.unwrap();
-        let mut turns = Turns::default();
+        let large_reads = Semaphore::new(MAX_LARGE_READS);
+        let turn = large_reads.acquire().await.unwrap();
+        let mut turns = Turns::new(&large_reads);
         turns.wait(MAX_PREALLOCATED_BYTES).await;
         let mut waits = Box::pin(turns.wait(2 * MAX_PREALLOCATED_BYTES));
         let mut context = Context::from_waker(Waker::noop());

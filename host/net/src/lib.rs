@@ -1,7 +1,6 @@
-//! Client for all outgoing network traffic.
+//! Client for outgoing requests to addresses that a tenant can influence.
 //!
-//! Everything this service sends (guest requests, requests to authorization servers, webhook
-//! deliveries) goes through [`Client`].
+//! Guest requests, requests to authorization servers and webhook deliveries go through [`Client`].
 //!
 //! Guarantee: no connection is opened to an address outside the public Internet unless the operator
 //! allowed it. A name is looked up once, and the connection goes to the checked address. No proxy
@@ -37,7 +36,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout, timeout_at},
+};
 
 use crate::{error::ErrorContext, identity::ClientCache, lookup::Lookups};
 
@@ -104,6 +106,8 @@ struct Inner {
     lookups: Arc<Lookups>,
     /// Clients with one proxy each, and with the certificate that has this digest.
     by_proxy: ClientCache<(Arc<Proxy>, Option<[u8; 32]>), reqwest::Client>,
+    /// Turns of large response bodies.
+    large_reads: Semaphore,
 }
 
 /// HTTP clients with separate connections.
@@ -232,6 +236,7 @@ impl Client {
             allow,
             lookups,
             by_proxy: ClientCache::new(),
+            large_reads: Semaphore::new(MAX_LARGE_READS),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -318,6 +323,7 @@ impl Client {
         let status = response.status();
         let mut headers = std::mem::take(response.headers_mut());
         let watch = body::Watch {
+            large_reads: &self.inner.large_reads,
             memory: self.memory.as_deref(),
             reader: self.reader.as_deref(),
         };

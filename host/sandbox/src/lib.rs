@@ -103,9 +103,9 @@ pub use toolkit::{
 pub use trace_context::{RunTrace, SpanContext, SpanId, TraceId};
 pub use webhook_signature::STANDARD_WEBHOOKS_PREFIX;
 
-/// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
-/// gigabytes of memory.
-const MAX_COMPILATIONS: usize = 2;
+/// Maximum number of simultaneous compilations of components; further ones wait. Each takes one
+/// processor and gigabytes of memory.
+const MAX_COMPONENT_COMPILATIONS: usize = 2;
 
 /// Argument that makes the program of [`Compiler::Child`] compile a component.
 pub const COMPILE_ARG: &str = "compile-component";
@@ -184,7 +184,7 @@ impl Sandbox {
             program_ticker: Ticker::start(&programs.engine).map_err(no_threads)?,
             programs,
             runtime,
-            compiling: Semaphore::new(MAX_COMPILATIONS),
+            compiling: Semaphore::new(MAX_COMPONENT_COMPILATIONS),
             quarantine: Quarantine::default(),
             settings,
         };

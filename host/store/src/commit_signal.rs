@@ -5,8 +5,11 @@
 
 use crate::{Batch, Collection};
 use parking_lot::Mutex;
-use std::sync::{Arc, Weak};
-use tokio::sync::Notify;
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio::{sync::Notify, time::timeout};
 
 /// A signal, given after each commit that writes records of one collection.
 #[derive(Debug)]
@@ -16,6 +19,12 @@ impl CommitSignal {
     /// Waits for a commit after the last call, or after the creation of the signal.
     pub async fn committed(&self) {
         self.0.notified().await;
+    }
+
+    /// Waits for a commit, at most for `interval`. Returns false without one: other processes on the
+    /// same store may have committed then.
+    pub async fn committed_within(&self, interval: Duration) -> bool {
+        timeout(interval, self.committed()).await.is_ok()
     }
 }
 

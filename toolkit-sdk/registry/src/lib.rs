@@ -34,7 +34,7 @@ use artifact::{CONFIG_MEDIA_TYPE, LAYER_MEDIA_TYPE};
 /// its file.
 pub const SIGNATURE_ANNOTATION: &str = "toolhost.toolkit.minisign";
 /// Maximum size of a component, in bytes. It is the limit of a server.
-const MAX_COMPONENT_BYTES: usize = 24 << 20;
+pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Optional prefix of a reference.
 pub const OCI_SCHEME: &str = "oci://";
 

@@ -20,6 +20,8 @@ use crate::{
 
 /// Time after which an account is erased that has expired or failed and was never connected.
 pub const NEVER_CONNECTED_TTL: Duration = Duration::from_secs(86_400);
+/// Maximum number of accounts of one user and toolkit among which a usable one is looked for.
+pub(super) const MAX_CANDIDATES: u64 = 100;
 
 pub(crate) static COLLECTION: Collection = Collection {
     name: "connected_accounts",

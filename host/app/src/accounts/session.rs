@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 
 use super::{
     Account, AccountType, Status,
-    account::{COLLECTION, record, unique_alias},
+    account::{COLLECTION, MAX_CANDIDATES, record, unique_alias},
     auth_configs::{self, AuthConfig},
     errors,
     grant::{active_config, check_user_allowed},
@@ -19,8 +19,6 @@ use crate::{
     projects::Project,
 };
 
-/// Maximum number of accounts of one user and toolkit among which a session looks for usable ones.
-const MAX_CANDIDATES: u64 = 100;
 /// Maximum number of accounts of one user that the list of a session's toolkits regards.
 const MAX_ACCOUNTS_OF_USER: u64 = 1_000;
 

@@ -2,11 +2,9 @@
 
 use store::{Query, Record};
 
-use super::{Account, AccountType, Status};
+use super::{Account, AccountType, Status, account::MAX_CANDIDATES};
 use crate::{App, Result, catalog::LATEST, core::ids::AuthConfigId, projects::Project};
 
-/// Maximum number of accounts of one user and toolkit that are searched.
-const MAX_CANDIDATES: u64 = 100;
 /// Note about a toolkit without credentials, whose accounts only name a user.
 const NO_CREDENTIAL_NOTE: &str = "; the toolkit has no credentials: create an auth config with `authScheme` `NO_AUTH`, and an account of it with POST /connected_accounts";
 

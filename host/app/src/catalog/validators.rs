@@ -28,13 +28,13 @@ pub const MAX_VALIDATOR_BYTES: usize = 256 << 20;
 const MIN_VALIDATOR_BYTES: usize = MAX_VALIDATOR_BYTES / MAX_VALIDATORS;
 /// Maximum number of validators that are compiled at the same time. One schema is never compiled
 /// twice at the same time.
-const MAX_COMPILATIONS: usize = 4;
+const MAX_VALIDATOR_COMPILATIONS: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Validators {
     /// The cached validators by the id of their slot.
     kept: Cache<usize, Arc<CompiledSchema>, SizeInBudget>,
-    compile_locks: [AsyncMutex<()>; MAX_COMPILATIONS],
+    compile_locks: [AsyncMutex<()>; MAX_VALIDATOR_COMPILATIONS],
     next_id: AtomicUsize,
 }
 
@@ -118,7 +118,7 @@ impl Slot {
 
     /// Returns the lock that is held while the schema is compiled.
     pub(super) fn compile_lock(&self) -> &AsyncMutex<()> {
-        &self.validators.compile_locks[self.id % MAX_COMPILATIONS]
+        &self.validators.compile_locks[self.id % MAX_VALIDATOR_COMPILATIONS]
     }
 }
 

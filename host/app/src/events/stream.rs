@@ -9,7 +9,6 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use store::{CommitSignal, Cursor, Query, Record, Time};
-use tokio::time::sleep;
 
 use super::{
     errors,
@@ -116,13 +115,11 @@ impl EventStream {
     /// any.
     pub async fn next(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
         let events = self.read(app).await?;
-        if !events.is_empty() || self.cursor.is_some() {
+        let is_done = !events.is_empty() || self.cursor.is_some();
+        if is_done || !self.committed.committed_within(POLL_INTERVAL).await {
             return Ok(events);
         }
-        tokio::select! {
-            () = self.committed.committed() => self.read(app).await,
-            () = sleep(POLL_INTERVAL) => Ok(events),
-        }
+        self.read(app).await
     }
 
     async fn read(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {

@@ -23,6 +23,11 @@ use crate::{
     terminal::Terminal,
 };
 
+const _: () = assert!(
+    registry::MAX_COMPONENT_BYTES == app::catalog::MAX_COMPONENT_BYTES,
+    "a component from a registry can be published"
+);
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

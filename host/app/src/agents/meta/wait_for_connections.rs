@@ -11,7 +11,7 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     MetaResult, MetaTool, Workflow, manage_connections::toolkit_slugs, meta_result, parse,
@@ -95,8 +95,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     while !is_over && !mode.is_done(&results) {
         let waiting = async {
             sleep(MIN_READ_INTERVAL).await;
-            let changed = timeout(SESSION_CHECK_INTERVAL, signal.committed()).await;
-            changed.is_ok()
+            signal.committed_within(SESSION_CHECK_INTERVAL).await
         };
         let woken = timeout_at(deadline, waiting).await;
         is_over = woken.is_err();

@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 pub(crate) use self::{
     action::RECIPE_ACTIONS,
@@ -171,9 +171,6 @@ async fn wait(app: &App, project: &Project, run: &RecipeRunId) -> Result<()> {
         if record::status(app, project, run).await? != Some(RunStatus::Running) {
             return Ok(());
         }
-        tokio::select! {
-            () = signal.committed() => {}
-            () = sleep(WAIT_INTERVAL) => {}
-        }
+        signal.committed_within(WAIT_INTERVAL).await;
     }
 }

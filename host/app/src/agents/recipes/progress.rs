@@ -2,8 +2,6 @@
 
 use std::future::pending;
 
-use tokio::time::sleep;
-
 use super::{
     WAIT_INTERVAL,
     definition::Step,
@@ -30,10 +28,7 @@ impl Progress {
                 let done = index_of(steps, place.as_deref());
                 self.report(run, done, steps.len(), place);
             }
-            tokio::select! {
-                () = signal.committed() => {}
-                () = sleep(WAIT_INTERVAL) => {}
-            }
+            signal.committed_within(WAIT_INTERVAL).await;
         }
     }
 
