@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use app::events::{AccountData, WebhookSettings};
 
-use super::{Config, Sandbox, setting::settings};
+use super::{Config, Sandbox, days, setting::settings};
 
 settings! {
     /// Messages to the endpoints of applications.
@@ -86,7 +86,7 @@ impl Config {
             pause: timeout * ENDPOINT_PAUSE_TIMEOUTS,
             disable_after: self.events.disable_after(),
             max_replayed_events: self.limits.replayed_events(),
-            retention: Duration::from_secs(settings.keep_days * 86_400),
+            retention: days(settings.keep_days),
         }
     }
 }
