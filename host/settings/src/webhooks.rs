@@ -22,8 +22,9 @@ settings! {
         /// receivers that work before they respond. After ten failures in a row, an endpoint gets no message for
         /// three times as long.
         #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 10,
-        /// Time for which events and their deliveries are kept. Change it for the space on the
-        /// disk, or for rules on data.
+        /// Time for which events and their deliveries are kept, and what they may name: connected
+        /// accounts, auth configs, trigger instances and keys that were deleted. Change it for the
+        /// space on the disk, or for rules on data.
         #[setting(unit = "days", range = 7..=3_650)] pub keep_days: u64 = 30,
     }
 }
