@@ -124,7 +124,7 @@ fn every_reference_in_the_description_leads_somewhere() {
 
 #[tokio::test]
 async fn every_described_response_occurs_as_described() {
-    let mut seen = ReceivedRequest::default();
+    let mut seen = SeenStatuses::default();
     let origin = &Host::application().origin;
     let pairs =
         format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
@@ -163,7 +163,7 @@ async fn every_described_response_occurs_as_described() {
 
 /// Statuses seen so far, by operation.
 #[derive(Default)]
-struct ReceivedRequest(BTreeSet<(String, u16)>);
+struct SeenStatuses(BTreeSet<(String, u16)>);
 
 /// Call of an operation: its id, path parameters, body and expected status.
 type Call<'a> = (&'a str, &'a [(&'a str, &'a str)], Value, u16);
@@ -173,7 +173,7 @@ const NO_VALUES: &[(&str, &str)] = &[];
 /// Body of a call without one.
 const NO_BODY: Value = Value::Null;
 
-impl ReceivedRequest {
+impl SeenStatuses {
     /// Calls operations one after another.
     async fn call_all<const N: usize>(&mut self, client: &Client, calls: [Call<'_>; N]) {
         for (id, values, body, status) in calls {
@@ -275,7 +275,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Calls each operation successfully once.
-async fn successes(host: &Host, seen: &mut ReceivedRequest) {
+async fn successes(host: &Host, seen: &mut SeenStatuses) {
     let (org, project) = (host.as_org(), host.as_project());
     projects(host, seen).await;
     members(host, seen).await;
@@ -351,7 +351,7 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
 }
 
 /// Calls each operation of projects and their keys successfully.
-async fn projects(host: &Host, seen: &mut ReceivedRequest) {
+async fn projects(host: &Host, seen: &mut SeenStatuses) {
     let (org, project) = (host.as_org(), host.as_project());
     let body = json!({ "name": "contract", "should_create_api_key": true, "config": { "display_name": "Contract" } });
     let made = seen.call(&org, "org_create", NO_VALUES, body).await;
@@ -385,7 +385,7 @@ async fn projects(host: &Host, seen: &mut ReceivedRequest) {
 }
 
 /// Calls each operation of members successfully.
-async fn members(host: &Host, seen: &mut ReceivedRequest) {
+async fn members(host: &Host, seen: &mut SeenStatuses) {
     let org = host.as_org();
     let ada = json!({ "email": "ada@example.com", "role": "viewer" });
     let ada = seen.call(&org, "org_create_member", NO_VALUES, ada).await;
@@ -407,7 +407,7 @@ async fn members(host: &Host, seen: &mut ReceivedRequest) {
 
 /// Publishes a toolkit and calls each operation of the catalog successfully. Returns its polling
 /// trigger.
-async fn catalog(host: &Host, seen: &mut ReceivedRequest, slug: &str) -> String {
+async fn catalog(host: &Host, seen: &mut SeenStatuses, slug: &str) -> String {
     let (org, project) = (host.as_org(), host.as_project());
     let mut manifest = guest::manifest_with_key(slug, given::bearer());
     let trigger = given::trigger(slug, "EVENT");
@@ -451,7 +451,7 @@ async fn catalog(host: &Host, seen: &mut ReceivedRequest, slug: &str) -> String 
 /// Calls each operation of trigger instances successfully, and again in states that refuse it.
 async fn trigger_instances(
     project: &Client,
-    seen: &mut ReceivedRequest,
+    seen: &mut SeenStatuses,
     trigger: &str,
     account: &str,
 ) {
@@ -485,7 +485,7 @@ async fn trigger_instances(
 
 /// Runs a tool and calls each operation of logs and usage successfully. Returns the id of the log
 /// record.
-async fn runs(host: &Host, seen: &mut ReceivedRequest, toolkit: &str) -> String {
+async fn runs(host: &Host, seen: &mut SeenStatuses, toolkit: &str) -> String {
     let (org, project) = (host.as_org(), host.as_project());
     let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
     let tool = [("tool_slug", &*guest::tool(toolkit))];
@@ -509,7 +509,7 @@ async fn runs(host: &Host, seen: &mut ReceivedRequest, toolkit: &str) -> String 
 }
 
 /// Calls each operation of webhook subscriptions and their events successfully.
-async fn webhook_subscriptions(project: &Client, seen: &mut ReceivedRequest) {
+async fn webhook_subscriptions(project: &Client, seen: &mut SeenStatuses) {
     let subscription = json!({
         "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
     });
@@ -572,7 +572,7 @@ async fn webhook_subscriptions(project: &Client, seen: &mut ReceivedRequest) {
 }
 
 /// Calls each operation of sessions successfully, for a toolkit that `amy` has connected.
-async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
+async fn sessions(project: &Client, seen: &mut SeenStatuses, toolkit: &str) {
     let labs: Call = ("labs_create", NO_VALUES, json!({ "user_id": "amy" }), 201);
     seen.call_all(project, [labs]).await;
     let config = json!({
@@ -612,7 +612,7 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
 }
 
 /// Calls each operation of the files of a session successfully.
-async fn mounts(project: &Client, seen: &mut ReceivedRequest, session: &str) {
+async fn mounts(project: &Client, seen: &mut SeenStatuses, session: &str) {
     let id = [("session_id", session), ("mount_id", "files")];
     let (upload, file) = (
         "tool_router_mount_upload_url",
@@ -635,7 +635,7 @@ async fn put(project: &Client, link: &Value, bytes: &[u8]) {
     assert_eq!(sent.await.status, 200);
 }
 
-async fn webhook_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
+async fn webhook_endpoints(project: &Client, seen: &mut SeenStatuses, toolkit: &str) {
     let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
     let create = "webhook_endpoints_create";
     let made = seen.call(project, create, NO_VALUES, body.clone()).await;
@@ -656,7 +656,7 @@ async fn webhook_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit
 }
 
 /// Calls every operation of MCP servers. The accounts of one user are deleted on the way.
-async fn mcp_servers(project: &Client, seen: &mut ReceivedRequest, config: &str, toolkit: &str) {
+async fn mcp_servers(project: &Client, seen: &mut SeenStatuses, config: &str, toolkit: &str) {
     given::made_account(project, config, "ann", &harness::secret()).await;
     let body = json!({ "name": "Mail tools", "auth_config_ids": [config] });
     let made = seen.call(project, "mcp_create", NO_VALUES, body).await;
@@ -687,7 +687,7 @@ async fn mcp_servers(project: &Client, seen: &mut ReceivedRequest, config: &str,
 }
 
 /// Provokes the refusals of webhook endpoints: for an unknown toolkit, and for one too many.
-async fn refused_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
+async fn refused_endpoints(project: &Client, seen: &mut SeenStatuses, toolkit: &str) {
     let body =
         |toolkit: &str, client: &str| json!({ "toolkit_slug": toolkit, "client_id": client });
     let (setup, unknown) = ("webhook_endpoints_setup", "toolkit_slug=no_such_toolkit");
@@ -707,7 +707,7 @@ async fn refused_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit
 }
 
 /// Polls an instance. The server may be polling it at the same time.
-async fn polled(project: &Client, seen: &mut ReceivedRequest, instance: &[(&str, &str)]) {
+async fn polled(project: &Client, seen: &mut SeenStatuses, instance: &[(&str, &str)]) {
     let id = "trigger_instances_poll";
     let mut answer = seen.call(project, id, instance, NO_BODY).await;
     while answer.status == 409 {
@@ -717,7 +717,7 @@ async fn polled(project: &Client, seen: &mut ReceivedRequest, instance: &[(&str,
 }
 
 /// Provokes the refusals that only some operations have.
-async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
+async fn particular_refusals(host: &Host, seen: &mut SeenStatuses) {
     let (org, project) = (host.as_org(), host.as_project());
     let slug = given::slug();
     let manifest = refused_versions(host, seen, &slug).await;
@@ -789,7 +789,7 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
 
 /// Publishes a toolkit, and provokes the refusals of other bytes, a bad signature and a breaking
 /// change. Returns the manifest.
-async fn refused_versions(host: &Host, seen: &mut ReceivedRequest, slug: &str) -> Value {
+async fn refused_versions(host: &Host, seen: &mut SeenStatuses, slug: &str) -> Value {
     let mut manifest = guest::manifest_with_key(slug, given::bearer());
     let webhook = given::webhook_trigger(slug, "ARRIVED");
     manifest["triggers"] = json!([given::trigger(slug, "EVENT"), webhook]);
@@ -822,7 +822,7 @@ async fn refused_versions(host: &Host, seen: &mut ReceivedRequest, slug: &str) -
 /// tool, and of one that is not.
 async fn refused_auth_configs(
     project: &Client,
-    seen: &mut ReceivedRequest,
+    seen: &mut SeenStatuses,
     manifest: &Value,
 ) -> [String; 2] {
     let config = |toolkit: &Value| {
@@ -850,12 +850,7 @@ async fn refused_auth_configs(
 }
 
 /// Provokes the refusals of connected accounts, and changes the proxy of their auth config.
-async fn refused_accounts(
-    project: &Client,
-    seen: &mut ReceivedRequest,
-    config: &str,
-    account: &str,
-) {
+async fn refused_accounts(project: &Client, seen: &mut SeenStatuses, config: &str, account: &str) {
     let no_config = "ac_AAAAAAAAAAAA";
     let unknown = given::account(no_config, "amy", &harness::secret());
     let mut tested = given::account(config, "amy", &harness::secret());
@@ -885,7 +880,7 @@ async fn refused_accounts(
 
 /// Provokes the responses that need a language model: one that responds well and then badly, and
 /// one that fails.
-async fn with_a_model(seen: &mut ReceivedRequest) {
+async fn with_a_model(seen: &mut SeenStatuses) {
     let tag = harness::unique(6);
     let answers = Host::application().model(&tag, &["{}", "no JSON"]);
     let failing = format!("{}/status/{tag}/500", Host::application().origin);
@@ -910,7 +905,7 @@ async fn with_a_model(seen: &mut ReceivedRequest) {
 
 /// Provokes the responses that need a provider: one that responds, one that does not respond in
 /// time, and an unreachable one.
-async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
+async fn with_an_application(host: &Host, seen: &mut SeenStatuses) {
     let project = host.as_project();
     let slug = given::slug();
     given::publish_with_key(host, &Guest::echo(), &slug).await;
@@ -934,7 +929,7 @@ async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
         seen.call_all(&project, calls).await;
     }
     // Both requests wait for the same timeout.
-    let mut other = ReceivedRequest::default();
+    let mut other = SeenStatuses::default();
     let (by_account, by_session) = (call(&account, "/hang/x"), in_session("/hang/x"));
     let both = tokio::join!(
         seen.call(&project, of_account, NO_VALUES, by_account),
@@ -978,7 +973,7 @@ async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
 }
 
 /// Provokes the responses that need users to authorize at a provider.
-async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
+async fn with_an_authorization_server(host: &Host, seen: &mut SeenStatuses) {
     let (org, project) = (host.as_org(), host.as_project());
     let oauth = given::Oauth::new(host, &project).await;
     let slug = [("slug", &*oauth.slug)];
@@ -1011,7 +1006,7 @@ async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
 }
 
 /// Provokes the refusals that every operation of a kind has.
-async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
+async fn common_refusals(host: &Host, seen: &mut SeenStatuses) {
     let clients = Clients::of(host, host.as_project()).await;
     let id = host.as_project().project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");
@@ -1066,7 +1061,7 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
 }
 
 /// Calls every operation on a server that allows one request, one wrong key and one wrong callback.
-async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
+async fn too_many(host: &Host, seen: &mut SeenStatuses) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
     let nobody = &clients.nobody;

@@ -228,7 +228,7 @@ impl Operation {
                 .find(|(start, own, _)| self.path.starts_with(start) && *own == name);
             let Some((.., value)) = known else {
                 panic!(
-                    "say in `UNKNOWN` of tests/e2e/description.rs what `{{{name}}}` of {} stands for",
+                    "say in `UNKNOWN_IDS` of tests/e2e/description.rs what `{{{name}}}` of {} stands for",
                     self.path
                 )
             };

@@ -86,7 +86,7 @@ async fn flood_of_requests_cuts_no_connection() {
 }
 
 /// Repeats the same small request and returns the statuses of the failed ones.
-async fn goes_on(project: &Client, rounds: usize) -> Vec<u16> {
+async fn failed_statuses(project: &Client, rounds: usize) -> Vec<u16> {
     let mut wrong = Vec::new();
     for _ in 0..rounds {
         let answer = project.get("/auth/session/info").await;
@@ -113,8 +113,11 @@ async fn slow_requests_time_out_without_blocking_others() {
             unfinished(&host, slow.key(), "/auth_configs").await,
         ));
     }
-    let (heads, bodies, wrong) =
-        tokio::join!(join_all(heads), join_all(bodies), goes_on(&other, 200));
+    let (heads, bodies, wrong) = tokio::join!(
+        join_all(heads),
+        join_all(bodies),
+        failed_statuses(&other, 200)
+    );
     assert!(wrong.is_empty(), "other projects: {wrong:?}");
     assert!(
         heads

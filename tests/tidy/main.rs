@@ -1,15 +1,16 @@
 //! Checks of the repository's structure.
 //!
 //! The checks here read files as text: allowed dependencies between crates, the layout of a toolkit's
-//! folder, workflows, and the header of each module. Imports ([`floors`]), language and sizes
-//! ([`language`]) are read from the syntax tree. The length of a file is printed and never fails, because
-//! a long file with one clear subject is fine.
+//! folder, workflows, the header of each module, and paths in guides ([`documents`]). Imports
+//! ([`floors`]), language and sizes ([`language`]) are read from the syntax tree. The length of a file is
+//! printed and never fails, because a long file with one clear subject is fine.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on ends where it stands"
 )]
 
+mod documents;
 mod floors;
 mod language;
 

@@ -95,7 +95,7 @@ pub struct App {
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The shares of projects in the processors.
-    pub shares: Arc<core::shares::Shares>,
+    pub shares: Arc<core::shares::ProcessorShares>,
     /// The clock.
     pub clock: Clock,
     /// The toolkits and tools.
@@ -220,7 +220,7 @@ impl App {
             usage.clone(),
             quotas.clone(),
         );
-        let shares = core::shares::Shares::start().map_err(|cause| {
+        let shares = core::shares::ProcessorShares::start().map_err(|cause| {
             core::errors::unavailable(format!(
                 "cannot start the threads for busy projects: {cause}"
             ))

@@ -8,7 +8,7 @@ use std::{
 
 use app::core::{
     request_id::RequestId,
-    shares::{Shares, TaskOwner},
+    shares::{ProcessorShares, TaskOwner},
     trace::OpenSpan,
 };
 use parking_lot::Mutex;
@@ -89,7 +89,7 @@ impl RequestContext {
     }
 
     /// Notes the project that the request was counted for, which pays for the time of its task.
-    pub(crate) fn set_owner(&self, shares: &Shares, project: &Arc<str>) {
+    pub(crate) fn set_owner(&self, shares: &ProcessorShares, project: &Arc<str>) {
         if let Some(task) = &self.task {
             shares.set_owner(task, project);
         }

@@ -98,7 +98,7 @@ pub(crate) async fn run(
     let withhold = loaded.toolkit.verifies_webhooks;
     let prepared = prepare(&context, call, withhold, &permit, &observer, deadline);
     let (store, mut action, guest_context) = prepared;
-    let cpu_permits = permit.state().clone();
+    let cpu_permits = permit.cpu_permits().clone();
     let guest = async move {
         // These are declared before the store, so that they are held until it is dropped.
         let _held = (permit, active);
@@ -181,7 +181,7 @@ fn prepare(
         outgoing: LazyOutgoing::new(OutgoingParts {
             node: node.clone(),
             tenant: call.tenant,
-            cpu_permits: permit.state().clone(),
+            cpu_permits: permit.cpu_permits().clone(),
             policy: call.policy,
             grant: call.grant,
             limits: call.limits,

@@ -114,14 +114,14 @@ pub struct Policy {
     /// verifies through the host does not see their values, and no guest returns them.
     pub write_only: BTreeSet<String>,
     /// Signing secret that the call hands to the provider.
-    pub webhook_secret: Option<WebhookSecret>,
+    pub webhook_secret: Option<HandedOverSecret>,
 }
 
 /// Signing secret of a webhook, which the guest does not see. The platform substitutes it for
 /// [`manifest::SECRET_PLACEHOLDER`] in the body of a request with the account's credential, and
 /// removes it from responses.
 #[derive(Debug, Clone)]
-pub struct WebhookSecret {
+pub struct HandedOverSecret {
     /// JSON pointer to its position in the body.
     pub pointer: String,
     /// The secret.

@@ -62,7 +62,7 @@ use engine::{
 };
 use program::Programs;
 use schedule::{
-    admission::CallScheduler, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
+    admission::CallAdmission, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
     ticker::Ticker,
 };
 use toolkit::{imports::http, webhook_secrets::WebhookSecrets};
@@ -76,7 +76,7 @@ pub use engine::{
     open_page_map,
 };
 pub use grant::{Credential, Grant, GrantError};
-pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest, WebhookSecret};
+pub use input::{Action, Call, Context, File, HandedOverSecret, Inbound, Policy, ProxyRequest};
 pub use limits::{
     Limits, MAX_COMPONENT_BYTES, MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES,
 };
@@ -121,7 +121,7 @@ pub struct Sandbox {
 
 struct Inner {
     settings: Settings,
-    scheduler: CallScheduler,
+    admission: CallAdmission,
     cache: Arc<Cache>,
     library: Arc<Library>,
     node: Arc<http::Node>,
@@ -167,7 +167,7 @@ impl Sandbox {
             })?;
         let threads = GuestThreads::start(settings.guest_threads).map_err(no_threads)?;
         let inner = Inner {
-            scheduler: CallScheduler::new(&settings),
+            admission: CallAdmission::new(&settings),
             library: Arc::new(Library::new(
                 runtime.clone(),
                 cache.clone(),
@@ -343,9 +343,9 @@ impl Sandbox {
         on_cancel: impl FnOnce(Outcome<ProxyResponse>),
     ) -> Result<Outcome<ProxyResponse>, Refusal> {
         let inner = &*self.inner;
-        let permit = inner.scheduler.acquire(&request.tenant).await?;
+        let permit = inner.admission.acquire(&request.tenant).await?;
         let memory = inner.node.memory.reserve_for_start(&request.tenant)?;
-        let cpu_permits = permit.state();
+        let cpu_permits = permit.cpu_permits();
         Ok(http::send_proxy_request(&inner.node, memory, cpu_permits, request, on_cancel).await)
     }
 
@@ -361,7 +361,7 @@ impl Sandbox {
         if inner.quarantine.holds(&call.component) {
             return Err(Refusal::Quarantined);
         }
-        let permit = inner.scheduler.acquire(&call.tenant).await?;
+        let permit = inner.admission.acquire(&call.tenant).await?;
         let memory = inner.node.memory.reserve_for_start(&call.tenant)?;
         let context = call::CallContext {
             runtime: &inner.runtime,
@@ -406,7 +406,7 @@ impl Sandbox {
     pub async fn run_program(&self, program: Program) -> Result<ProgramOutcome, Refusal> {
         let inner = &*self.inner;
         let loaded = inner.programs.get(&inner.cache, program.module).await?;
-        let permit = inner.scheduler.acquire(&program.tenant).await?;
+        let permit = inner.admission.acquire(&program.tenant).await?;
         let memory = inner.node.memory.reserve_for_start(&program.tenant)?;
         let context = program::ProgramContext {
             engine: &inner.programs.engine,
@@ -437,7 +437,7 @@ impl Sandbox {
     /// Returns the current load of the sandbox.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
-        let (live, queued) = self.inner.scheduler.counts();
+        let (live, queued) = self.inner.admission.counts();
         Gauges {
             live,
             queued,

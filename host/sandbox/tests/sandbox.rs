@@ -24,8 +24,8 @@ use gate::Capacity;
 use guest::{ECHO_CODE, component, foreign, plain};
 use host_sandbox::{
     Action, Allocator, Call, Cause, Compiler, Context, Credential, Digest, File, Grant, GrantError,
-    Inbound, InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal,
-    Sandbox, Settings, WebhookSecret, child::ChildLimits, kind,
+    HandedOverSecret, Inbound, InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output,
+    Policy, Refusal, Sandbox, Settings, child::ChildLimits, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -1457,7 +1457,7 @@ async fn only_the_provider_sees_the_webhook_secret() {
             })),
             ..std::mem::replace(call, self::call(call.component, ""))
         };
-        Arc::make_mut(&mut call.policy).webhook_secret = Some(WebhookSecret {
+        Arc::make_mut(&mut call.policy).webhook_secret = Some(HandedOverSecret {
             pointer: "/config/secret".to_owned(),
             secret: WEBHOOK_SECRET.into(),
         });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use app::files::Settings as FileSettings;
 
-use super::{Config, Sandbox, mib, setting::settings};
+use super::{Config, Sandbox, mib, retention, setting::settings};
 
 settings! {
     /// Files of projects.
@@ -51,10 +51,9 @@ impl Config {
             quota_mib,
             ..
         } = self.files;
-        let keep = Duration::from_secs(u64::from(keep_days) * 86_400);
         FileSettings {
             size: size_mib << 20,
-            retention: (keep_days > 0).then_some(keep),
+            retention: retention(keep_days),
             transfers: self.sandbox.transfers(),
             transfers_per_project: self.sandbox.transfers_per_project(),
             transfer: self.files.transfer(),

@@ -48,6 +48,7 @@ mod workbench;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -312,6 +313,16 @@ const fn three_quarters(number: usize) -> usize {
 /// Converts a quota to bytes; returns `None` without a limit.
 fn mib(quota: u64) -> Option<u64> {
     (quota > 0).then_some(quota << 20)
+}
+
+/// Converts days to a duration.
+const fn days(number: u64) -> Duration {
+    Duration::from_secs(number * 86_400)
+}
+
+/// Converts the days for which something is kept; returns `None` if it is kept forever.
+fn retention(keep_days: u32) -> Option<Duration> {
+    (keep_days > 0).then_some(days(keep_days.into()))
 }
 
 /// Returns the absolute path without `.`, `..` and a trailing slash. The file system is not

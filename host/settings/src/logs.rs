@@ -1,10 +1,8 @@
 //! `logs.*`: the execution log.
 
-use std::time::Duration;
-
 use app::runs::log::{CassettePolicy, Settings as LogSettings};
 
-use super::{Config, setting::settings};
+use super::{Config, retention, setting::settings};
 
 settings! {
     /// The execution log.
@@ -33,7 +31,6 @@ impl Config {
     /// Returns the settings of the execution log for the app.
     pub fn recording(&self) -> LogSettings {
         let logs = &self.logs;
-        let age = Duration::from_secs(u64::from(logs.keep_days) * 86_400);
         let buffer = usize::try_from(self.sandbox.buffer_bytes());
         LogSettings {
             wait_until_durable: logs.wait,
@@ -42,7 +39,7 @@ impl Config {
             max_payload_bytes: MAX_PAYLOAD_BYTES,
             cassettes: logs.cassettes,
             max_cassette_bytes: MAX_CASSETTE_BYTES,
-            retention: (logs.keep_days > 0).then_some(age),
+            retention: retention(logs.keep_days),
         }
     }
 }

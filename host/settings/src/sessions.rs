@@ -5,7 +5,7 @@ use std::time::Duration;
 use app::agents;
 use serde::{Deserialize, Serialize};
 
-use super::{Config, setting::settings};
+use super::{Config, retention, setting::settings};
 
 settings! {
     /// Tool router sessions: time limits, how long they are kept, and requests of newer clients.
@@ -40,13 +40,11 @@ pub enum UnknownMembers {
 impl Config {
     /// Returns the settings of tool router sessions.
     pub fn sessions(&self) -> agents::Settings {
-        let keep_days = self.sessions.keep_days;
-        let retention = Duration::from_secs(u64::from(keep_days) * 86_400);
         agents::Settings {
             operator_word: self.operator_word.clone(),
             connection_wait: Duration::from_secs(self.sessions.connection_wait_s),
             multi_execute_timeout: self.workbench.time(),
-            retention: (keep_days > 0).then_some(retention),
+            retention: retention(self.sessions.keep_days),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use app::events::{AccountData, WebhookSettings};
 
-use super::{Config, Sandbox, setting::settings};
+use super::{Config, Sandbox, days, setting::settings};
 
 settings! {
     /// Messages to the endpoints of applications.
@@ -22,8 +22,9 @@ settings! {
         /// receivers that work before they respond. After ten failures in a row, an endpoint gets no message for
         /// three times as long.
         #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 10,
-        /// Time for which events and their deliveries are kept. Change it for the space on the
-        /// disk, or for rules on data.
+        /// Time for which events and their deliveries are kept, and what they may name: connected
+        /// accounts, auth configs, trigger instances and keys that were deleted. Change it for the
+        /// space on the disk, or for rules on data.
         #[setting(unit = "days", range = 7..=3_650)] pub keep_days: u64 = 30,
     }
 }
@@ -86,7 +87,7 @@ impl Config {
             pause: timeout * ENDPOINT_PAUSE_TIMEOUTS,
             disable_after: self.events.disable_after(),
             max_replayed_events: self.limits.replayed_events(),
-            retention: Duration::from_secs(settings.keep_days * 86_400),
+            retention: days(settings.keep_days),
         }
     }
 }

@@ -44,6 +44,17 @@ pub enum TriggerKind {
     Webhook,
 }
 
+impl TriggerKind {
+    /// Returns true if the events arrive as requests of the provider.
+    #[must_use]
+    pub const fn receives_webhooks(self) -> bool {
+        match self {
+            Self::Poll => false,
+            Self::Webhook => true,
+        }
+    }
+}
+
 /// Returns the names of the properties that a schema marks as `writeOnly`, at any depth. Their
 /// values are secrets.
 #[must_use]

@@ -187,6 +187,7 @@ mod tests {
     use http::branding::{Branding, DEFAULT_BRAND};
     use serde_json::{Value, json};
 
+    use super::OPERATION_GROUPS;
     use crate::table::rows;
 
     /// Adds the names of the members of a schema, at any depth.
@@ -231,6 +232,16 @@ mod tests {
             let sent = json!({ "nested": { branding.rename(name): true } });
             let read = json!({ "nested": { name: true } });
             assert_eq!(branding.restore(sent), read);
+        }
+    }
+
+    #[test]
+    fn every_tag_is_a_described_group() {
+        for row in rows() {
+            for tag in super::complete(&row).tags.unwrap() {
+                let is_described = OPERATION_GROUPS.iter().any(|(name, _)| *name == tag);
+                assert!(is_described, "add `{tag}` to `OPERATION_GROUPS`");
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use http::{
 };
 
 /// Maximum number of keys that one request revokes.
-const MAX_REVOKED: usize = 100;
+pub const MAX_REVOKED: usize = 100;
 
 /// Creates a key.
 #[utoipa::path(post, path = IN_TABLE, operation_id = "create_key")]

@@ -18,9 +18,9 @@ use self::{
 };
 
 /// Maximum characters of a value in a condition.
-const MAX_VALUE_CHARS: usize = 256;
+pub const MAX_VALUE_CHARS: usize = 256;
 /// Maximum number of conditions of one list.
-const MAX_CONDITIONS: usize = 20;
+pub const MAX_CONDITIONS: usize = 20;
 
 /// Fields that can be searched.
 const SEARCHABLE_FIELDS: [(&str, Field); 10] = [
@@ -177,4 +177,17 @@ pub(super) fn operator(place: &str, given: &str) -> ApiResult<Operator> {
             .into());
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_are_limited_in_conditions_and_characters() {
+        assert!(check_conditions("filters", MAX_CONDITIONS).is_ok());
+        assert!(check_conditions("filters", MAX_CONDITIONS + 1).is_err());
+        assert!(searched_text("filters", "é".repeat(MAX_VALUE_CHARS)).is_ok());
+        assert!(searched_text("filters", "é".repeat(MAX_VALUE_CHARS + 1)).is_err());
+    }
 }

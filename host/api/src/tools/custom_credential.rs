@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 /// Maximum number of parameters, and of body members, of a credential.
-const MAX_CREDENTIAL_PARTS: usize = 20;
+pub const MAX_CREDENTIAL_PARTS: usize = 20;
 /// Problem of a credential that authenticates nothing.
 const NOTHING_GIVEN: &str = "custom_auth_params: must have `parameters`, `body` or `base_url`; leave it out to use a connected account";
 
@@ -129,5 +129,26 @@ pub(super) fn refuse_nul(name: &str, text: Option<&str>) -> ApiResult<()> {
             Err(errors::invalid(format!("{name}: contains a NUL character")).into())
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_credential_are_limited() {
+        for (parts, is_accepted) in [
+            (MAX_CREDENTIAL_PARTS, true),
+            (MAX_CREDENTIAL_PARTS + 1, false),
+        ] {
+            let body = (0..parts).map(|number| (number.to_string(), Value::Null));
+            let given = AuthParameters {
+                base_url: None,
+                parameters: None,
+                body: Some(body.collect()),
+            };
+            assert_eq!(CustomCredential::try_from(given).is_ok(), is_accepted);
+        }
     }
 }

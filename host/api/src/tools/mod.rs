@@ -3,7 +3,7 @@
 pub(crate) mod arguments;
 mod client_schema;
 mod converter;
-pub(crate) mod custom_credential;
+pub mod custom_credential;
 pub(crate) mod execution;
 pub(crate) mod proxy;
 mod requests;

@@ -45,9 +45,9 @@ pub(crate) struct View {
     description: String,
     instructions: String,
     #[schema(inline)]
-    r#type: Delivery,
+    r#type: Kind,
     /// All ways in which events of the type are delivered; `type` is the first.
-    types: [Delivery; 1],
+    types: [Kind; 1],
     toolkit: ToolkitView,
     /// A JSON Schema of the configuration of an instance.
     #[schema(value_type = Map<String, Value>)]
@@ -64,7 +64,7 @@ mirror! {
     /// Delivery of events from the provider.
     #[serde(rename_all = "lowercase")]
     #[schema(as = TriggerDelivery)]
-    enum Delivery of TriggerKind {
+    enum Kind of TriggerKind {
         Webhook,
         Poll,
     }
@@ -88,7 +88,7 @@ impl View {
             config: trigger.config.text()?,
             payload: trigger.payload.text()?,
             version: release.version.as_str().to_owned(),
-            requires_webhook_endpoint_setup: trigger.kind == TriggerKind::Webhook,
+            requires_webhook_endpoint_setup: trigger.kind.receives_webhooks(),
         })
     }
 }

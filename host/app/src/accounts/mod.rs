@@ -82,6 +82,6 @@ pub(crate) use trigger::{
     account_for_trigger, active_account, check_account_for_tool, grant_trigger,
 };
 pub(crate) use unusable::{inactive_account_note, newest_inactive};
-pub use user_id::{DEFAULT_USER, parse_user_id};
+pub use user_id::{DEFAULT_USER, MAX_USER_ID_CHARS, parse_user_id};
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

@@ -26,9 +26,9 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Maximum length in bytes of a client id, a client secret, or a scope.
-const MAX_TEXT_BYTES: usize = 2_048;
+pub const MAX_TEXT_BYTES: usize = 2_048;
 /// Maximum number of scopes of a client.
-const MAX_SCOPES: usize = 200;
+pub const MAX_SCOPES: usize = 200;
 
 /// The operator's OAuth app at one provider, as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -179,4 +179,26 @@ pub(super) async fn secret(
         .key(COLLECTION.name, now)
         .await?
         .open(SealContext::of(record, "secret"), &record.body.secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_app_are_limited() {
+        for (bytes, scopes, is_accepted) in [
+            (MAX_TEXT_BYTES, MAX_SCOPES, true),
+            (MAX_TEXT_BYTES + 1, MAX_SCOPES, false),
+            (MAX_TEXT_BYTES, MAX_SCOPES + 1, false),
+        ] {
+            let new = NewOauthApp {
+                toolkit: "kit".to_owned(),
+                client_id: "i".repeat(bytes),
+                client_secret: String::new(),
+                scopes: vec!["read".to_owned(); scopes],
+            };
+            assert_eq!(check(&new).is_ok(), is_accepted, "{bytes}, {scopes}");
+        }
+    }
 }

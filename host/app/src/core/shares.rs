@@ -1,4 +1,4 @@
-//! Shares of projects in the processors.
+//! ProcessorShares of projects in the processors.
 //!
 //! Problem: the runtime runs tasks in the order in which they become ready, without regard to their
 //! projects. Hundreds of ready tasks of one project would run before a call of another.
@@ -55,7 +55,7 @@ const THREAD_NAME: &str = "api-busy";
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The shares of all projects.
-pub struct Shares {
+pub struct ProcessorShares {
     /// The threads of busy projects.
     threads: Option<Runtime>,
     processors: usize,
@@ -101,7 +101,7 @@ impl TaskOwner {
     }
 }
 
-impl Shares {
+impl ProcessorShares {
     /// Starts the threads of busy projects. Fails if the system refuses a thread.
     pub fn start() -> io::Result<Self> {
         let processors = available_parallelism().map_or(1, usize::from);
@@ -275,7 +275,7 @@ impl Shares {
     }
 }
 
-impl Drop for Shares {
+impl Drop for ProcessorShares {
     /// Ends the threads without waiting, because the last owner may be a task, which must not block.
     fn drop(&mut self) {
         if let Some(threads) = self.threads.take() {
@@ -310,7 +310,7 @@ mod tests {
     /// Ends a window in which projects used these milliseconds, each with a number of tasks. Returns the
     /// busy ones.
     fn busy_after(used: &[u64], tasks: usize) -> Vec<bool> {
-        let shares = Shares::start().unwrap();
+        let shares = ProcessorShares::start().unwrap();
         let owners: Vec<_> = (0..used.len())
             .map(|number| shares.owner(&number.to_string().into()))
             .collect();
@@ -354,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn task_counts_once_in_a_window() {
-        let shares = Shares::start().unwrap();
+        let shares = ProcessorShares::start().unwrap();
         shares.window_end.store(u64::MAX, Ordering::Relaxed);
         let owner = shares.owner(&"a".into());
         for _ in 0..2 {
@@ -365,7 +365,7 @@ mod tests {
 
     #[tokio::test]
     async fn busy_project_runs_on_threads_of_its_own() {
-        let shares = Arc::new(Shares::start().unwrap());
+        let shares = Arc::new(ProcessorShares::start().unwrap());
         let owner = Arc::new(shares.owner(&"a".into()));
         let on_threads = || thread::current().name() == Some(THREAD_NAME);
         let share = share(&owner);
@@ -384,7 +384,7 @@ mod tests {
 
     #[tokio::test]
     async fn task_that_learns_its_project_moves() {
-        let shares = Arc::new(Shares::start().unwrap());
+        let shares = Arc::new(ProcessorShares::start().unwrap());
         let project: Arc<str> = "a".into();
         let share = share(&shares.owner(&project));
         share.busy_until.store(u64::MAX, Ordering::Relaxed);
@@ -401,7 +401,7 @@ mod tests {
 
     #[tokio::test]
     async fn dropped_work_ends_on_any_thread() {
-        let shares = Arc::new(Shares::start().unwrap());
+        let shares = Arc::new(ProcessorShares::start().unwrap());
         let owner = Arc::new(shares.owner(&"a".into()));
         share(&owner).busy_until.store(u64::MAX, Ordering::Relaxed);
         let (held, mut ended) = tokio::sync::mpsc::channel::<()>(1);
@@ -417,7 +417,7 @@ mod tests {
 
     #[tokio::test]
     async fn blocking_work_of_busy_projects_is_limited() {
-        let shares = Shares::start().unwrap();
+        let shares = ProcessorShares::start().unwrap();
         let threads = shares.threads.as_ref().unwrap();
         let (enter, entered) = mpsc::channel();
         let (leave, left) = mpsc::channel::<()>();
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn idle_projects_are_forgotten() {
-        let shares = Shares::start().unwrap();
+        let shares = ProcessorShares::start().unwrap();
         drop(shares.owner(&"a".into()));
         let owner = shares.owner(&"b".into());
         shares.count(&share(&owner), 1, nanos(ACTIVE_DURATION));

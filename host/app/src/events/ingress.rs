@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    catalog::TriggerKind,
     core::{
         ids::{EndpointId, ProjectId, TriggerInstanceId},
         shown_slug,
@@ -133,7 +132,7 @@ async fn ask_all(
     let releases = catalog.releases_of(&address.toolkit)?;
     let declared = releases.iter().flat_map(|release| &release.triggers);
     let slugs: BTreeSet<_> = declared
-        .filter(|trigger| trigger.kind == TriggerKind::Webhook)
+        .filter(|trigger| trigger.kind.receives_webhooks())
         .map(|trigger| &*trigger.slug)
         .collect();
     let triggers: Vec<_> = slugs.into_iter().collect();

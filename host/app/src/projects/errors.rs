@@ -23,10 +23,14 @@ crate::error_table! { pub table:
         "a member with the email address `{email}` already exists",
         "remove the member first, or use another email address", at("email");
 
-    /// The project has as many records of a kind as it may have.
+    /// The project has as many records of a kind as it may have, by a setting.
     TOO_MANY_RECORDS = too_many_records(what: &str, most: u64): StorageFull, 706, "Project_TooManyRecords",
         "the project may have at most {most} {what}, and has as many",
         "delete those that are not needed any more, or ask the operator to raise `limits.accounts_per_project`";
+    /// The project has as many records of a kind as any project may have.
+    TOO_MANY_FIXED_RECORDS = too_many_fixed_records(what: &str, most: u64): StorageFull, 706, "Project_TooManyRecords",
+        "the project may have at most {most} {what}, and has as many",
+        "delete those that are not needed any more; the number is the same for every project";
     /// The project has added too many bytes of records in a day.
     RECORDS_FULL = records_full(): StorageFull, 707, "Project_RecordQuotaExceeded",
         "the project has added as many bytes of records as it may in a day",

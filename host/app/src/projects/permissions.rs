@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 /// Maximum number of addresses and ranges of one key.
-const MAX_RANGES: usize = 50;
+pub const MAX_RANGES: usize = 50;
 
 /// An area of the API that keys may be restricted to.
 #[derive(
@@ -218,5 +218,13 @@ mod tests {
         }
         assert!(KeyRestrictions::default().admit("11.0.0.1".parse().unwrap()));
         assert!(ranges(&["somewhere"]).is_err() && ranges(&["10.0.0.0/33"]).is_err());
+    }
+
+    #[test]
+    fn ranges_of_a_key_are_limited() {
+        let most = vec!["10.0.0.1".to_owned(); MAX_RANGES];
+        assert!(Ranges::parse("allowed_ips", &most).is_ok());
+        let more = vec!["10.0.0.1".to_owned(); MAX_RANGES + 1];
+        assert!(Ranges::parse("allowed_ips", &more).is_err());
     }
 }

@@ -6,7 +6,7 @@
 
 use store::{Collection, Query};
 
-use crate::{App, Result, core::ids::ProjectId, projects::errors};
+use crate::{App, Error, Result, core::ids::ProjectId, projects::errors};
 
 /// Part of what is left that a server grants without counting again. Fewer servers than this do not
 /// exceed a limit together.
@@ -53,6 +53,19 @@ impl RecordLimits {
     }
 }
 
+impl RecordKind {
+    /// Returns the error of a project that has `most` records of the kind, whose name is `name`.
+    fn exceeded(self, name: &str, most: u64) -> Error {
+        match self {
+            Self::Account | Self::Session | Self::McpInstance | Self::Recipe => {
+                errors::too_many_records(name, most)
+            }
+            // Their numbers follow from no setting.
+            Self::AuthConfig | Self::McpServer => errors::too_many_fixed_records(name, most),
+        }
+    }
+}
+
 /// Admits a new record of a project. Fails if the project has as many of its kind as it may have.
 pub(crate) async fn admit(
     app: &App,
@@ -67,7 +80,7 @@ pub(crate) async fn admit(
     let all = Query::for_project(project.as_str()).page(0, 0);
     let count = app.store.rows(collection, &all).await?.total;
     if count >= most {
-        return Err(errors::too_many_records(name, most));
+        return Err(kind.exceeded(name, most));
     }
     app.quotas
         .grant(project, kind, (most - count) / GRANT_DIVISOR);
@@ -81,4 +94,22 @@ pub(crate) fn count_bytes(app: &App, owner: &str, bytes: usize) -> Result<()> {
         return Ok(());
     }
     Err(errors::records_full())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_names_a_setting_only_if_one_exists() {
+        for (kind, has_setting) in [
+            (RecordKind::Account, true),
+            (RecordKind::Recipe, true),
+            (RecordKind::AuthConfig, false),
+            (RecordKind::McpServer, false),
+        ] {
+            let hint = kind.exceeded("records", 1).info().hint;
+            assert_eq!(hint.contains("`limits."), has_setting, "{kind:?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use sandbox::{
-    Action, Cause, Failure, LogLine, Outcome, Output, RequestRecord, WebhookSecret, kind,
+    Action, Cause, Failure, HandedOverSecret, LogLine, Outcome, Output, RequestRecord, kind,
 };
 use serde_json::{Value, json};
 use tracing::Level;
@@ -28,7 +28,7 @@ pub(crate) struct TriggerCall<'a> {
     pub user_id: String,
     pub granted: Granted,
     /// Signing secret that the call hands to the provider.
-    pub webhook_secret: Option<WebhookSecret>,
+    pub webhook_secret: Option<HandedOverSecret>,
 }
 
 pub(crate) struct TriggerResult {
@@ -43,6 +43,7 @@ pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<Tri
     let kind = match call.action {
         Action::Poll { .. } => "poll",
         Action::Receive { .. } => "webhook",
+        // A trigger is executed only to subscribe at the provider, or to end a subscription.
         Action::Execute { .. } => "subscription",
     };
     let mut policy = policy.clone();

@@ -49,7 +49,7 @@ pub(crate) async fn run(
     let output = Arc::new(Output::new(limits.output, context.memory.empty()));
     let entry = program.entry;
     let store = store(&context, program, meter.clone(), output.clone(), started);
-    let cpu_permits = permit.state().clone();
+    let cpu_permits = permit.cpu_permits().clone();
     let guest = async move {
         let ended = run_guest(store, &pre, entry).await;
         // These are held until the store is dropped.

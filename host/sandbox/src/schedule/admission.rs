@@ -15,16 +15,22 @@ use crate::{Refusal, Settings};
 const BASE_DIVISOR: u64 = 32;
 
 /// Issues permits to calls.
-pub(crate) struct CallScheduler {
+pub(crate) struct CallAdmission {
     gate: Gate<Arc<str>, Arc<Semaphore>>,
     queue: Queue,
 }
 
-/// Right to run one call. It is released when dropped. Its state is the concurrency limit for the
-/// tenant's long-running computations.
-pub(crate) type Permit = gate::Permit<Arc<str>, Arc<Semaphore>>;
+/// Right to run one call. It is released when dropped.
+pub(crate) struct Permit(gate::Permit<Arc<str>, Arc<Semaphore>>);
 
-impl CallScheduler {
+impl Permit {
+    /// Returns the concurrency limit for the tenant's long-running computations.
+    pub(crate) fn cpu_permits(&self) -> &Arc<Semaphore> {
+        self.0.state()
+    }
+}
+
+impl CallAdmission {
     pub(crate) fn new(settings: &Settings) -> Self {
         let busy_per_tenant = settings.busy_per_tenant.max(1);
         Self {
@@ -50,6 +56,7 @@ impl CallScheduler {
         self.gate
             .acquire(tenant, self.queue)
             .await
+            .map(Permit)
             .map_err(|busy| Refusal::busy(Capacity::Calls, busy))
     }
 }

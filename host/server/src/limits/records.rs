@@ -1,6 +1,15 @@
 //! Limits on the records of one project in each collection, and the deletion that erases them.
 
+use app::{
+    accounts::auth_configs::MAX_AUTH_CONFIG_BYTES,
+    agents::{self, recipes, session_files},
+    events::{delivery::MAX_KEPT_ATTEMPTS, endpoints::MAX_ENDPOINTS},
+    projects::MAX_KEYS_PER_OWNER,
+};
+use settings::Limits;
 use store::{Collection, Erasure};
+
+use super::size;
 
 const RECORDS_SECTION: &str = "
 ## Records of one project
@@ -30,14 +39,37 @@ pub(super) fn write(page: &mut String) {
 }
 
 /// Returns the limits on the records of a collection; `None` for an unknown collection.
+fn bound(collection: &Collection) -> Option<String> {
+    bound_with_number(collection).or_else(|| bound_without_number(collection).map(str::to_owned))
+}
+
+/// Returns the limits of a collection that has a limit without a setting.
 #[rustfmt::skip]
-fn bound(collection: &Collection) -> Option<&'static str> {
+fn bound_with_number(collection: &Collection) -> Option<String> {
+    let records = Limits::default().record_limits();
+    Some(match collection.name {
+        "api_keys" => format!("{MAX_KEYS_PER_OWNER} keys"),
+        "auth_configs" => format!("{}, {} each; `limits.records_mib`", records.auth_configs, size(MAX_AUTH_CONFIG_BYTES as u64)),
+        "webhook_endpoints" => format!("{MAX_ENDPOINTS} endpoints"),
+        "webhook_deliveries" => format!("one for each event and subscription, with {MAX_KEPT_ATTEMPTS} attempts; the responses count in half of `limits.records_mib`"),
+        "mcp_servers" => format!("{}; `limits.records_mib`", records.mcp_servers),
+        "tool_router_sessions" => format!("half of `limits.accounts_per_project`, {} each; `limits.records_mib`", size(agents::MAX_CONFIG_BYTES as u64)),
+        "tool_router_configs" => format!("{} for each session; `limits.records_mib`", agents::MAX_VERSIONS),
+        "recipes" => format!("a twentieth of `limits.accounts_per_project`, {} each; `limits.records_mib`", size(recipes::MAX_DEFINITION_BYTES as u64)),
+        "recipe_versions" => format!("{} for each recipe; `limits.records_mib`", recipes::MAX_VERSIONS),
+        "recipe_runs" | "recipe_plans" | "recipe_calls" => format!("{} runs that have not ended, and half of `limits.records_mib` in a day", recipes::MAX_PENDING_RUNS),
+        "session_files" => format!("{} for each session and `files.quota_mib`; uploads that are awaited in `limits.records_mib`", session_files::MAX_FILES),
+        _ => return None,
+    })
+}
+
+/// Returns the limits of any other collection.
+#[rustfmt::skip]
+fn bound_without_number(collection: &Collection) -> Option<&'static str> {
     Some(match collection.name {
         "data_keys" => "one for each project and rotation",
         "organisations" | "projects" | "members" | "project_removals" => "only a key of the organization adds some",
-        "api_keys" => "100 keys",
         "toolkit_versions" | "toolkit_publications" | "toolkit_usage" | "oauth_apps" | "leases" | "fences" => "no key of a project adds any",
-        "auth_configs" => "1000, 128 KiB each; `limits.records_mib`",
         "connected_accounts" => "`limits.accounts_per_project`; `limits.records_mib`",
         "credentials" => "one for each account, 64 KiB of given values each",
         "flows" => "`limits.records_mib`; kept for a day",
@@ -50,20 +82,11 @@ fn bound(collection: &Collection) -> Option<&'static str> {
         "file_totals" | "session_turns" => "one for each project or session",
         "execution_pages" | "execution_details" | "execution_cassettes" => "twice `limits.records_mib` in a day",
         "webhook_subscriptions" => "one",
-        "webhook_endpoints" => "100 endpoints",
         "events" | "sink_messages" => "half of `limits.records_mib` in a day",
-        "webhook_deliveries" => "one for each event and subscription, with 32 attempts; the responses count in half of `limits.records_mib`",
         "webhook_lanes" => "one for each order of deliveries; half of `limits.records_mib`",
-        "mcp_servers" => "1000; `limits.records_mib`",
         "mcp_instances" => "`limits.accounts_per_project`; `limits.records_mib`",
         "mcp_consents" => "`limits.records_mib`; kept for 30 days",
-        "tool_router_sessions" => "half of `limits.accounts_per_project`, 128 KiB each; `limits.records_mib`",
-        "tool_router_configs" => "100 for each session; `limits.records_mib`",
         "approval_answers" => "`limits.records_mib`; kept for ten minutes",
-        "recipes" => "a twentieth of `limits.accounts_per_project`, 64 KiB each; `limits.records_mib`",
-        "recipe_versions" => "20 for each recipe; `limits.records_mib`",
-        "recipe_runs" | "recipe_plans" | "recipe_calls" => "50 runs that have not ended, and half of `limits.records_mib` in a day",
-        "session_files" => "900 for each session and `files.quota_mib`; uploads that are awaited in `limits.records_mib`",
         "idempotency_keys" => "`limits.records_mib`, with their responses in an eighth of it; kept for a day",
         "daily_amounts" => "one record of all projects",
         _ => return None,

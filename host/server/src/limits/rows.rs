@@ -2,14 +2,17 @@
 
 use std::{fmt::Display, time::Duration};
 
-use api::{tool_router::MAX_INLINE_TOOLS, webhook_ingress};
+use api::{
+    tool_router::MAX_INLINE_TOOLS, tools::custom_credential::MAX_CREDENTIAL_PARTS, webhook_ingress,
+};
 use app::{
+    accounts::{self, oauth_apps},
     agents::{self, session_files},
     catalog,
     core::{json, mapping},
     events::{self, triggers},
     files,
-    projects::{MAX_KEYS_PER_OWNER, idempotency},
+    projects::{MAX_KEYS_PER_OWNER, idempotency, permissions::MAX_RANGES},
     runs,
 };
 use http::{
@@ -80,6 +83,10 @@ pub(super) fn requests(set: Set<'_>) -> Vec<Row> {
         row("Characters in a query parameter", MAX_TEXT_CHARS, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
         row("Entries of a list in the query", MAX_LIST_ENTRIES, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
         row("Entries of a page", MAX_LIMIT, "a larger `limit` is lowered to this number; a cursor with a larger one gets 400 `Request_CursorInvalid`", "tests/e2e/budget.rs request_limits_are_enforced"),
+        row("Conditions of a search in a log", api::logs::MAX_CONDITIONS, REQUEST_INVALID, "host/api/src/logs/mod.rs searches_are_limited_in_conditions_and_characters"),
+        row("Characters in the value of a condition of a search in a log", api::logs::MAX_VALUE_CHARS, REQUEST_INVALID, "host/api/src/logs/mod.rs searches_are_limited_in_conditions_and_characters"),
+        row("Parameters of `custom_auth_params`, and properties of its body", MAX_CREDENTIAL_PARTS, REQUEST_INVALID, "host/api/src/tools/custom_credential.rs parts_of_a_credential_are_limited"),
+        row("Characters in a user id", accounts::MAX_USER_ID_CHARS, REQUEST_INVALID, "host/app/src/accounts/user_id.rs user_ids_are_limited_in_characters"),
         row("Characters in an `Idempotency-Key`", http::idempotency::MAX_KEY_CHARS, REQUEST_INVALID, "tests/e2e/budget.rs request_limits_are_enforced"),
         row("Response stored for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "the response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`", "tests/e2e/budget.rs replayed_response_size_is_limited"),
         row("Responses stored for one project in a day", quota(limits.quotas().responses, "an eighth of"), "the request is performed, but its response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`", "tests/e2e/abuse/quotas.rs answers_past_a_projects_quota_are_not_kept"),
@@ -105,6 +112,8 @@ pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
         row("Requests without a key to one project in ten minutes", part(limits.stranger_rate(), "or half of `limits.rate_per_project` if that is set"), TOO_MANY, "host/http/src/limiter/rates.rs only_keyless_requests_are_limited_by_default"),
         row("Requests without a key from one address to one project in ten minutes", part(limits.stranger_address_rate(), "or an eighth of `limits.rate_per_project` if that is set"), TOO_MANY, "tests/e2e/limits.rs address_without_key_has_part_of_rate"),
         set("Requests with one key in ten minutes", "limits.rate_per_key", TOO_MANY, "tests/e2e/limits.rs each_key_has_its_own_rate_limit"),
+        row("Addresses and networks from which a key may be used", MAX_RANGES, REQUEST_INVALID, "host/app/src/projects/permissions.rs ranges_of_a_key_are_limited"),
+        row("Keys that one request revokes", api::keys::MAX_REVOKED, REQUEST_INVALID, "tests/e2e/keys.rs leaked_key_can_be_revoked_without_disclosure"),
         row("Keys of a project", MAX_KEYS_PER_OWNER, REQUEST_INVALID, "tests/e2e/keys.rs names_restrictions_and_number_of_keys_are_checked"),
         set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`", "tests/e2e/limits.rs key_guessing_is_rate_limited"),
         set("Time that a stopping server waits for running requests", "limits.drain_s", "their connections are closed", "tests/e2e/stopping.rs endless_call_does_not_prevent_stopping"),
@@ -203,6 +212,8 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         set("Other records that one project adds in a day, with 512 bytes for each one", "limits.records_mib", "507 `Project_RecordQuotaExceeded`", "tests/e2e/abuse/quotas.rs records_past_a_projects_daily_quota_are_refused"),
         row("Credentials and lists of tools of an auth config as JSON", size(app::accounts::auth_configs::MAX_AUTH_CONFIG_BYTES as u64), REQUEST_INVALID, "tests/e2e/abuse/quotas.rs credentials_and_values_are_limited_in_size"),
         row("Values of a connected account as JSON", size(app::accounts::MAX_VALUES_BYTES as u64), REQUEST_INVALID, "tests/e2e/abuse/quotas.rs credentials_and_values_are_limited_in_size"),
+        row("Client id, client secret, and each scope of an OAuth app", size(oauth_apps::MAX_TEXT_BYTES as u64), REQUEST_INVALID, "host/app/src/accounts/oauth_apps.rs values_of_an_app_are_limited"),
+        row("Scopes of an OAuth app", oauth_apps::MAX_SCOPES, REQUEST_INVALID, "host/app/src/accounts/oauth_apps.rs values_of_an_app_are_limited"),
         row("Time for which an account that was never connected is kept after it has expired or failed", time(app::accounts::NEVER_CONNECTED_TTL), "the account is erased", "host/app/src/accounts/attempt.rs accounts_never_connected_are_erased"),
         row("Records that wait to be written", part(size(sandbox.buffer_bytes()), "a quarter of `sandbox.memory_mib`"), "new executions wait for two seconds, then get 503 `Server_Unavailable`", "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes"),
         row("Content of a cassette", size(MAX_CASSETTE_BYTES as u64), "the execution leaves no cassette: 404 `Log_NoCassette`", "tests/e2e/cassettes.rs cassette_is_sealed_bounded_and_respects_log_setting"),
@@ -252,6 +263,7 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Items of all loops of a run of a recipe", agents::recipes::MAX_RUN_ITEMS, "the run fails", "tests/e2e/recipes.rs runs_past_a_limit_fail"),
         row("Calls of tools in a run of a recipe", agents::recipes::MAX_CALLS, "the run fails", "tests/e2e/recipes.rs runs_past_a_limit_fail"),
         row("Data of all steps of a run of a recipe", size(agents::recipes::MAX_RUN_DATA_BYTES as u64), "the run fails", "tests/e2e/recipes.rs runs_past_a_limit_fail"),
+        row("Time for which a run of a recipe is kept", time(agents::recipes::RUN_TTL), "the run is erased, also if it has not ended", "host/app/src/agents/recipes/record.rs runs_are_erased_after_a_day"),
         row("Runs of recipes of one project that have not ended", agents::recipes::MAX_PENDING_RUNS, "429 `ToolRouterV2_TooManyRecipeRuns`", "tests/e2e/recipes.rs runs_past_the_limit_are_refused"),
         row("Trigger instances of one project", part(limits.trigger_instances(), "a tenth of `limits.accounts_per_project`"), "422 `TriggerInstance_TooMany`", "tests/e2e/trigger_instances.rs instances_past_the_limit_are_refused"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`", "tests/e2e/trigger_instances.rs upsert_refuses_unusable_accounts_and_configurations"),

@@ -370,8 +370,8 @@ pub fn body_value(bytes: &[u8]) -> Value {
     parsed.unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// Returns the case files in the folder of one tool, in order of their names. Returns `None` if the
-/// folder does not exist.
+/// Returns the case files in the folder of one tool, in order of their names; none if the folder
+/// does not exist.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = folder

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Report, hosts, schema, text, unique};
-use crate::{EgressRule, Manifest, Subscribing, Tool, Trigger, TriggerKind};
+use crate::{EgressRule, Manifest, Subscribing, Tool, Trigger};
 
 const MAX_SLUG_BYTES: usize = 64;
 const MAX_LABELS: usize = 64;
@@ -144,7 +144,7 @@ fn check_subscription(
     report: &mut Report,
 ) {
     let mut report = report.at("subscription");
-    if trigger.kind == TriggerKind::Poll {
+    if !trigger.kind.receives_webhooks() {
         report.add("only a trigger that receives webhooks can subscribe");
     }
     // Both are run by `execute`.

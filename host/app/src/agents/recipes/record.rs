@@ -352,6 +352,7 @@ mod tests {
     use crate::{
         COLLECTIONS,
         core::vault::{KeyFile, Vault},
+        work::claim_job,
     };
 
     #[tokio::test]
@@ -390,5 +391,25 @@ mod tests {
         });
         let run: RecipeRun = serde_json::from_value(older).unwrap();
         assert!(run.may_proxy);
+    }
+
+    #[tokio::test]
+    async fn runs_are_erased_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let claim = claim_job(&store).await;
+        let now = claim.batch().await.unwrap().now;
+        let minute = Duration::from_secs(60);
+        let mut batch = Batch::at(now);
+        for (id, age) in [("kept", RUN_TTL - minute), ("old", RUN_TTL + minute)] {
+            let plan = Record::inserted("p", id, time_before(now, age), "{}".into());
+            batch = batch.restore(&PLANS_COLLECTION, plan);
+        }
+        store.commit(batch).await.unwrap();
+        erase_old(&claim).await.unwrap();
+        let all = Query::for_project("p");
+        let rows = store.rows(&PLANS_COLLECTION, &all).await.unwrap().rows;
+        let ids: Vec<_> = rows.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["kept"]);
     }
 }

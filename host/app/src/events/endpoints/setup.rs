@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use manifest::TriggerKind;
 use serde_json::Value;
 
 use crate::{
@@ -32,7 +31,7 @@ pub fn setup_fields(app: &App, toolkit: &str) -> Result<BTreeMap<String, SetupFi
 pub(super) fn setup_fields_of(release: &Release) -> Result<BTreeMap<String, SetupField>> {
     let triggers = release.triggers.iter();
     let schemas = triggers
-        .filter(|trigger| trigger.kind == TriggerKind::Webhook)
+        .filter(|trigger| trigger.kind.receives_webhooks())
         .map(|trigger| trigger.config.text())
         .collect::<Result<Vec<_>>>()?;
     if schemas.is_empty() {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::{Release, ResolvedTrigger, TriggerKind},
+    catalog::{Release, ResolvedTrigger},
     core::{ids::TriggerInstanceId, truncate},
     events::{endpoints::Values, errors, outbox},
     projects::Project,
@@ -153,7 +153,7 @@ impl Receiver<'_> {
     ) -> Result<Option<Answer>> {
         let body = &self.instance.body;
         let found = app.catalog.trigger(&body.trigger, &body.version)?;
-        if found.trigger.kind != TriggerKind::Webhook {
+        if !found.trigger.kind.receives_webhooks() {
             return Ok(None);
         }
         if !self.instance.body.is_enabled() && !self.resume(app).await? {

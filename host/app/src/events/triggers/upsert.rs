@@ -15,7 +15,7 @@ use super::{
 use crate::{
     App, Error, Result,
     accounts::{self, Account, auth_configs},
-    catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
+    catalog::{ResolvedTrigger, VersionSelector},
     core::{
         ids::{AccountId, TriggerInstanceId},
         vault::Sealed,
@@ -133,7 +133,7 @@ async fn check_config<'a>(
 ) -> Result<(Config, Option<subscribing::Wanted<'a>>)> {
     let mut complete = config.clone();
     let mut subscription = None;
-    if found.trigger.kind == TriggerKind::Webhook {
+    if found.trigger.kind.receives_webhooks() {
         let values = endpoints::values_of_toolkit(app, project, &found.release.slug).await?;
         subscription = subscribing::Wanted::new(found, config, &values);
         for (name, value) in values {

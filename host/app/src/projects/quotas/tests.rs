@@ -3,25 +3,17 @@
 use super::*;
 use crate::COLLECTIONS;
 
-const LIMITED_SETTINGS: Settings = Settings {
-    log: Some(100),
-    responses: None,
-    events: Some(100),
-    runs: None,
-    records: None,
-    numbers: RecordLimits {
-        accounts: 0,
-        auth_configs: 0,
-        sessions: 0,
-        mcp_servers: 0,
-        mcp_instances: 0,
-        recipes: 0,
-    },
-};
+fn limited_settings() -> Settings {
+    Settings {
+        log: Some(100),
+        events: Some(100),
+        ..Settings::default()
+    }
+}
 
 fn limited() -> Quotas {
     Quotas {
-        settings: LIMITED_SETTINGS,
+        settings: limited_settings(),
         ..Quotas::default()
     }
 }
@@ -79,7 +71,7 @@ fn a_quota_is_free_again_after_a_day() {
 async fn servers_and_starts_share_one_quota() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), COLLECTIONS).unwrap();
-    let open = async || Quotas::open(LIMITED_SETTINGS, &store).await.unwrap();
+    let open = async || Quotas::open(limited_settings(), &store).await.unwrap();
     let (one, other) = (open().await, open().await);
     assert!(one.take(Kind::Log, "a", 50, Time(0)) && other.take(Kind::Log, "a", 40, Time(0)));
     for server in [&one, &other, &one] {

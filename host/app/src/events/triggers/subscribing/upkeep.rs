@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures::{StreamExt, stream};
 use gate::{PacedPermit, Shares};
 use manifest::{SECRET_PLACEHOLDER, Subscription, SubscriptionAction, SubscriptionCall};
-use sandbox::{Action, Failure, Output, WebhookSecret};
+use sandbox::{Action, Failure, HandedOverSecret, Output};
 use serde_json::Value;
 use store::{Batch, Query, Record, Time};
 use tokio::time::timeout;
@@ -162,7 +162,7 @@ impl Subject {
             state: BTreeMap::new(),
             user_id: subscription.user_id.clone(),
             granted,
-            webhook_secret: declared.map(|declared| WebhookSecret {
+            webhook_secret: declared.map(|declared| HandedOverSecret {
                 pointer: declared.pointer.clone(),
                 secret: parts.secret.clone().into(),
             }),

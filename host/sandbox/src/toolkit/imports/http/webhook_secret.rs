@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::payload::Payload;
-use crate::WebhookSecret;
+use crate::HandedOverSecret;
 
 /// Replaces the placeholder in the body of a request.
-pub(super) fn insert<'a>(secret: &WebhookSecret, payload: Cow<'a, Payload>) -> Cow<'a, Payload> {
+pub(super) fn insert<'a>(secret: &HandedOverSecret, payload: Cow<'a, Payload>) -> Cow<'a, Payload> {
     let Payload::Bytes(bytes) = &*payload else {
         return payload;
     };
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn only_the_declared_place_gets_the_secret() {
-        let secret = WebhookSecret {
+        let secret = HandedOverSecret {
             pointer: "/config/secret".to_owned(),
             secret: "canary-4711".into(),
         };
