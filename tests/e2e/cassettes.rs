@@ -299,7 +299,7 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
     );
     for (project, path) in [(&stores, "big/large/300000"), (&quiet, "echo/quiet")] {
         let missing = cassette(project, path).await;
-        missing.expect(404).assert_envelope();
+        missing.expect(404);
     }
     let data = host.data();
     let (_folder, status) = host.terminate().await;

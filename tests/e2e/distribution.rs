@@ -373,7 +373,7 @@ async fn component_is_added_from_a_registry() {
     let host = setup.start().await;
     assert_runs(&host).await;
     let gone = host.as_project().execute(&other, json!({})).await;
-    gone.expect(410).assert_envelope();
+    gone.expect(410);
     host.setup()
         .command(&["toolkits", "remove", &first.slug, "20260101_00"])
         .succeeded();
@@ -430,7 +430,6 @@ async fn only_components_signed_by_trusted_keys_publish() {
         let refused = put(&host.as_org(), &author, "a.wasm", &headers)
             .await
             .expect(403);
-        refused.assert_envelope();
         assert_eq!(refused["error"]["slug"], slug, "{refused:#?}");
         let file = author.path("a.wasm").display().to_string();
         let refused = host.setup().command(&["toolkits", "add", &file]).failed();

@@ -238,7 +238,6 @@ async fn forged_webhooks_are_refused_in_same_words() {
     let mut texts = Vec::new();
     for (case, headers, body) in cases {
         let refused = github.send(&headers, body).await.expect(401);
-        refused.assert_envelope();
         texts.push((case, text(&refused["error"]["message"])));
     }
     assert!(
@@ -269,7 +268,6 @@ async fn unknown_addresses_are_refused_in_same_words() {
         for method in [Method::POST, Method::GET] {
             let answer = github.project.send(method, &path, Body::None, &[]).await;
             let refused = answer.expect(404);
-            refused.assert_envelope();
             let message = &refused["error"]["message"];
             assert_eq!(message, "there is nothing at this path", "{path}");
         }
@@ -322,7 +320,7 @@ async fn unusable_requests_are_refused() {
             .send(Method::POST, &github.address, body, headers)
             .await
     };
-    post(bomb, &packed).await.expect(415).assert_envelope();
+    post(bomb, &packed).await.expect(415);
     for (bytes, status) in [(1 << 20, 200), ((1 << 20) + 1, 413)] {
         let body = format!("{}{}", opened(2), " ".repeat(bytes - opened(2).len()));
         let signed = signature(&github.secret, &body);
@@ -334,7 +332,6 @@ async fn unusable_requests_are_refused() {
     let headers = headers("d3", &signed);
     let answer = post(form, &headers).await.expect(400);
     assert!(answer.text.contains("content type"), "{}", answer.text);
-    answer.assert_envelope();
     assert_eq!(next_issue(&mut stream).await, 2);
     github.deliver("d4", 3).await.expect(200);
     assert_eq!(next_issue(&mut stream).await, 3);
@@ -426,7 +423,7 @@ async fn deletion_ends_the_reception() {
     let github = GitHub::shared().await;
     github.deliver("d1", 1).await.expect(200);
     github.project.delete(&github.endpoint).await.expect(200);
-    github.deliver("d2", 2).await.expect(404).assert_envelope();
+    github.deliver("d2", 2).await.expect(404);
     let github = GitHub::shared().await;
     github.deliver("d1", 1).await.expect(200);
     let project = github.project.project_id().await;

@@ -126,7 +126,7 @@ async fn subscription_is_created_read_changed_deleted() {
     assert_eq!(list["items"], json!([created.json]));
     assert_eq!(list["total_items"], 1);
     let unchanged = project.patch(&path, &json!({})).await;
-    unchanged.expect(400).assert_envelope();
+    unchanged.expect(400);
     let change = json!({ "version": "V1", "webhook_url": format!("{INBOX_ORIGIN}/new") });
     let changed = project.patch(&path, &change).await.expect(200);
     assert_eq!(changed["version"], "V1");
@@ -134,7 +134,7 @@ async fn subscription_is_created_read_changed_deleted() {
     assert_eq!(changed["webhook_url"], change["webhook_url"]);
     let deleted = project.delete(&path).await.expect(200);
     assert_eq!(deleted.json, json!({ "success": true }));
-    project.get(&path).await.expect(404).assert_envelope();
+    project.get(&path).await.expect(404);
     create(&project).await;
 }
 
@@ -177,7 +177,7 @@ async fn events_must_fit_the_version() {
         let mut body = body(INBOX_ORIGIN);
         body["enabled_events"] = events;
         let refused = project.post(SUBSCRIPTIONS_PATH, &body).await;
-        refused.expect(400).assert_envelope();
+        refused.expect(400);
     }
     let path = path_of(&create(&project).await);
     let expired = json!({ "enabled_events": ["service.connected_account.expired"] });
@@ -212,7 +212,7 @@ async fn urls_that_must_not_be_reached_are_refused() {
             other.post(SUBSCRIPTIONS_PATH, &body(url)).await,
             project.patch(&path, &change).await,
         ] {
-            refused.expect(400).assert_envelope();
+            refused.expect(400);
         }
     }
     for (characters, status) in [(2_049, 400), (2_048, 201)] {
@@ -713,7 +713,7 @@ async fn finished_delivery_is_replayed() {
     }
     let bad = json!({ "since": "yesterday" });
     let refused = subscription.post("/deliveries/replay", bad).await;
-    refused.expect(400).assert_envelope();
+    refused.expect(400);
 }
 
 /// Sends numbered events from several tasks, and returns the ids of their messages.
