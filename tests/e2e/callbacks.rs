@@ -308,8 +308,7 @@ async fn expired_state_is_rejected() {
 #[tokio::test]
 async fn link_of_a_deleted_project_is_rejected() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let (_, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let token = form_token(&browser.open(&url).await);

@@ -55,9 +55,7 @@ fn refreshes(oauth: &Oauth) -> usize {
 async fn concurrent_connections_register_one_client() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let name = json!({ "display_name": "Acme" });
-    let named = project.patch("/org/project/config", &name).await;
-    named.expect(200);
+    given::configure(&project, json!({ "display_name": "Acme" })).await;
     let oauth = registering(host, &project).await;
     let detail = project.get(&format!("/toolkits/{}", oauth.slug)).await;
     let detail = detail.expect(200);

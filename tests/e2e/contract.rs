@@ -992,8 +992,7 @@ async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
     let remove: Call = ("org_remove_oauth_app", &slug, NO_BODY, 200);
     seen.call_all(&org, [remove]).await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
-    let changed = project.patch("/org/project/config", &verifier).await;
-    changed.expect(200);
+    given::configure(&project, verifier).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
     let made = seen.call(&project, "connected_accounts_create", NO_VALUES, body);
     let back = oauth.visit(&made.await.expect(201)).await;

@@ -280,11 +280,6 @@ pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
     (slug, tag, issuer)
 }
 
-/// Creates an auth config with an OAuth client of the project and returns its id.
-pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
-    project.auth_config(slug, "OAUTH2", credentials).await
-}
-
 /// Returns the OAuth app of the operator for a toolkit.
 pub(crate) fn oauth_app() -> Value {
     json!({ "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET })
@@ -319,12 +314,28 @@ impl Oauth {
         credentials: Value,
         scheme: impl FnOnce(&Issuer) -> Value,
     ) -> Self {
+        let guest = Guest::fetch();
+        Self::of_guest(host, project, credentials, &guest, |slug, issuer| {
+            guest::manifest_with_scheme(slug, scheme(issuer))
+        })
+        .await
+    }
+
+    /// Publishes a guest with the manifest that `manifest` makes of a slug and its issuer, and creates
+    /// an auth config with these credentials.
+    pub(crate) async fn of_guest(
+        host: &Host,
+        project: &Client,
+        credentials: Value,
+        guest: &Guest<'_>,
+        manifest: impl FnOnce(&str, &Issuer) -> Value,
+    ) -> Self {
         let (slug, tag) = (slug(), unique(8));
         let issuer = Host::application().issuer(&tag);
-        let scheme = scheme(&issuer);
-        let mode = scheme["mode"].as_str().unwrap().to_owned();
-        publish_with_scheme(host, &slug, scheme).await;
-        let config = project.auth_config(&slug, &mode, credentials).await;
+        let manifest = manifest(&slug, &issuer);
+        host.publish(guest.component(), &manifest).await;
+        let mode = text(&manifest["auth"][0]["mode"]);
+        let config = project.auth_config(&slug, mode, credentials).await;
         Self {
             tag,
             slug,
@@ -337,16 +348,6 @@ impl Oauth {
     pub(crate) async fn registered(host: &Host, project: &Client, credentials: Value) -> Self {
         Self::of(host, project, credentials, |issuer| {
             issuer.discovered("DCR_OAUTH")
-        })
-        .await
-    }
-
-    /// Publishes the same with a toolkit that knows the provider's revocation endpoint.
-    pub(crate) async fn revoking(host: &Host, project: &Client) -> Self {
-        Self::of(host, project, Issuer::credentials(), |issuer| {
-            let mut scheme = issuer.scheme();
-            scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
-            scheme
         })
         .await
     }

@@ -373,7 +373,9 @@ async fn project_can_disable_links_for_managed_auth() {
         .expect(200);
     let managed = json!({ "toolkit": { "slug": slug } });
     let managed = project.post("/auth_configs", &managed).await.expect(201);
-    let custom = given::oauth_config(&project, &slug, Issuer::credentials()).await;
+    let custom = project
+        .auth_config(&slug, "OAUTH2", Issuer::credentials())
+        .await;
     let off = json!({ "is_service_link_enabled_for_managed_auth": false });
     given::configure(&project, off).await;
     let link = async |config: &Value| {

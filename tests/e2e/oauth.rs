@@ -407,7 +407,9 @@ async fn imported_tokens_keep_working() {
     oauth.execute(&project).await.data();
     let token = oauth.tokens_used().remove(0);
     let other = host.new_project().await;
-    let config = given::oauth_config(&other, &oauth.slug, Issuer::credentials()).await;
+    let config = other
+        .auth_config(&oauth.slug, "OAUTH2", Issuer::credentials())
+        .await;
     let state =
         json!({ "authScheme": "OAUTH2", "val": { "status": "ACTIVE", "access_token": token } });
     let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
@@ -453,7 +455,12 @@ async fn project_deletion_can_revoke_tokens() {
     let host = Host::shared().await;
     for (query, works) in [("?revoke_on_delete=true", false), ("", true)] {
         let project = host.new_project().await;
-        let oauth = Oauth::revoking(host, &project).await;
+        let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+            let mut scheme = issuer.scheme();
+            scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
+            scheme
+        })
+        .await;
         oauth.connect(&project).await;
         oauth.begin(&project, "https://app.example/done").await;
         oauth.execute(&project).await.data();

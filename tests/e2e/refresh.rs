@@ -88,9 +88,7 @@ async fn concurrent_calls_refresh_an_expired_token_once() {
 
 #[tokio::test]
 async fn rejected_token_is_refreshed_and_request_retried() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.connect(&project).await;
     oauth.issuer.expire();
     for answer in many(&oauth, std::slice::from_ref(&project)).await {
@@ -109,9 +107,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
 
 #[tokio::test]
 async fn lifetime_is_kept_if_a_refresh_states_none() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.set(|settings| settings.lifetime = 1);
     oauth.connect(&project).await;
     oauth.issuer.fault(Fault::NoExpiry, 2);
@@ -366,9 +362,7 @@ async fn validation_reports_an_account_that_expires() {
 
 #[tokio::test]
 async fn expired_token_without_refresh_expires_account() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let issuer = &oauth.issuer;
     issuer.set(|settings| (settings.lifetime, settings.refresh) = (1, false));
     let id = oauth.connect(&project).await;

@@ -102,8 +102,7 @@ async fn misspelled_restrictions_are_refused() {
         assert!(problems[0].contains(remedy), "{problems:?}");
     }
     let newer = json!({ "theme": {}, "enable_instant": true });
-    let patched = project.patch("/org/project/config", &newer).await;
-    patched.expect(200);
+    given::configure(&project, newer).await;
     let older = json!({ "allow_tracing": true, "version": "latest" });
     project.post(&execute, &older).await.expect(200);
 }
@@ -467,9 +466,7 @@ async fn no_account_is_connected_without_an_auth_config() {
 
 #[tokio::test]
 async fn deleted_auth_config_ends_attempt_at_the_provider() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let url = made["redirect_url"].as_str().unwrap();
     let back = oauth.issuer.visit(url).await;
@@ -513,21 +510,15 @@ async fn accounts_are_listed_by_the_time_they_show() {
 async fn refusal_of_provider_names_missing_scopes() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let (slug, tag) = (given::slug(), unique(8));
-    let issuer = Host::application().issuer(&tag);
-    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
-    manifest["tools"][0]["scopes"] = json!(["read", "write", "admin"]);
-    host.publish(Guest::strict_fetch().component(), &manifest)
-        .await;
     let mut credentials = harness::Issuer::credentials();
     credentials["scopes"] = json!("read,other");
-    let config = given::oauth_config(&project, &slug, credentials).await;
-    let oauth = Oauth {
-        tag,
-        slug,
-        config,
-        issuer,
-    };
+    let guest = Guest::strict_fetch();
+    let oauth = Oauth::of_guest(host, &project, credentials, &guest, |slug, issuer| {
+        let mut manifest = guest::manifest_with_scheme(slug, issuer.scheme());
+        manifest["tools"][0]["scopes"] = json!(["read", "write", "admin"]);
+        manifest
+    })
+    .await;
     oauth.connect(&project).await;
     let tool = guest::tool(&oauth.slug);
     oauth.execute(&project).await.data();

@@ -275,9 +275,7 @@ async fn account_lists_default_to_private() {
 
 #[tokio::test]
 async fn linked_account_takes_sharing_from_its_link() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let oauth = given::Oauth::new(host, &project).await;
+    let (project, oauth) = given::Oauth::in_new_project().await;
     let sharing = json!({ "account_type": "SHARED", "acl_config_for_shared": { "allowed_user_ids": ["bob"] } });
     let body = json!({ "auth_config_id": oauth.config, "user_id": "amy", "experimental": sharing });
     let made = project.post("/connected_accounts/link", &body).await;

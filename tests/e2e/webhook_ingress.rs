@@ -18,13 +18,17 @@ use harness::{
     host::{Setup, size},
     issuer::Fault,
     signed::hmac_sha256,
-    unique, wait_until,
+    wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, task::JoinSet};
 
-use crate::{documents, given, webhook_subscribing::path_of};
+use crate::{
+    documents,
+    given::{self, Oauth},
+    webhook_subscribing::path_of,
+};
 
 const STREAM_PATH: &str = "/trigger_instances/stream";
 const JSON_MEDIA_TYPE: &str = "application/json";
@@ -503,18 +507,13 @@ fn arrived(toolkit: &str) -> Value {
 async fn token_that_cannot_be_refreshed_delays_no_webhook() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let (slug, tag) = (given::slug(), unique(8));
-    let issuer = Host::application().issuer(&tag);
-    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
-    manifest["triggers"] = json!([arrived(&slug)]);
-    host.publish(Guest::receive(1).component(), &manifest).await;
-    let config = given::oauth_config(&project, &slug, Issuer::credentials()).await;
-    let oauth = given::Oauth {
-        tag,
-        slug,
-        config,
-        issuer,
-    };
+    let (guest, credentials) = (Guest::receive(1), Issuer::credentials());
+    let oauth = Oauth::of_guest(host, &project, credentials, &guest, |slug, issuer| {
+        let mut manifest = guest::manifest_with_scheme(slug, issuer.scheme());
+        manifest["triggers"] = json!([arrived(slug)]);
+        manifest
+    })
+    .await;
     // A token that expires within seconds counts as expired.
     oauth.issuer.set(|settings| settings.lifetime = 1);
     let account = oauth.connect(&project).await;

@@ -14,7 +14,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{HOSTILE_COUNT, PLACE_DEADLINE, hostile_projects};
 use crate::{
-    given::{self, Oauth, oauth_config},
+    given::{self, Oauth},
     polling,
     recipes::{execute, recipe},
     renewals::connect,
@@ -216,7 +216,9 @@ async fn newcomers_token_is_refreshed_while_others_hold_all() {
         let oauth = Oauth {
             tag: first.tag.clone(),
             slug: first.slug.clone(),
-            config: oauth_config(project, &first.slug, Issuer::credentials()).await,
+            config: project
+                .auth_config(&first.slug, "OAUTH2", Issuer::credentials())
+                .await,
             issuer: first.issuer.clone(),
         };
         let accounts = if position == 0 { MOST_REFRESHES + 1 } else { 2 };
