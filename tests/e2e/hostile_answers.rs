@@ -49,6 +49,11 @@ async fn invalid_callback_consumes_at_most_its_state() {
             0,
         ),
         ("CODE&state=STATE&iss=", "issuer_mismatch", 0),
+        (
+            "CODE&state=STATE&iss=https%3A%2F%2Fevil.example",
+            "issuer_mismatch",
+            0,
+        ),
         ("CODE&state=STATE&error=server_error", "server_error", 0),
         (
             "state=STATE&error=HOSTILE&error_description=HOSTILE",

@@ -9,7 +9,7 @@
 //! [`FakeApp::seen`] under the tag.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -67,7 +67,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     settings: Settings,
-    faults: Vec<Fault>,
+    faults: VecDeque<Fault>,
     codes: HashMap<String, Grant>,
     /// Refresh tokens by value. A used token stays in the map, so that its reuse is detected.
     refresh: HashMap<String, Refresh>,
@@ -160,8 +160,6 @@ pub enum Fault {
     Onward,
     /// The response lacks `expires_in`.
     NoExpiry,
-    /// The callback names another issuer (RFC 9207).
-    OtherIssuer,
 }
 
 #[derive(Debug)]
@@ -494,9 +492,7 @@ impl Issuer {
         };
         let shown = percent(&get("state"));
         let mut to = format!("{redirect_uri}{separator}{decision}&state={shown}");
-        if state.take(|fault| fault == Fault::OtherIssuer).is_some() {
-            to += &format!("&iss={}", percent("https://other.example.com"));
-        } else if state.settings.names_issuer {
+        if state.settings.names_issuer {
             to += &format!("&iss={}", percent(&self.url()));
         }
         (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
@@ -507,7 +503,7 @@ impl Issuer {
             let mut shut = self.inner.shut.subscribe();
             shut.wait_for(|shut| !shut).await.ok();
         }
-        let fault = self.state().take(|fault| fault != Fault::OtherIssuer);
+        let fault = self.state().faults.pop_front();
         match fault {
             Some(Fault::Slow(time)) => tokio::time::sleep(time).await,
             Some(Fault::Status(status)) => {
@@ -573,11 +569,6 @@ impl Issuer {
 }
 
 impl State {
-    fn take(&mut self, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
-        let at = self.faults.iter().position(|&fault| wanted(fault))?;
-        Some(self.faults.remove(at))
-    }
-
     /// Returns true if a request is to be caught.
     fn catch(&mut self) -> bool {
         let is_caught = self.to_catch > 0;
