@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    given, mounts,
+    given, mounts, polling,
     tool_router_execution::execute,
     tool_router_sessions::{SESSION_PATH, create},
 };
@@ -255,22 +255,10 @@ async fn assert_agents(project: &Client, toolkit: &str, session: &str, server: &
 
 /// Creates a trigger instance that has reported an event, and returns its id.
 async fn keep_polled_instance(host: &Host, project: &Client) -> String {
-    let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
-    let polled = given::trigger(&toolkit, "POSTED");
-    manifest["triggers"] = json!([polled]);
-    host.publish(Guest::poll().component(), &manifest).await;
-    let account = project.connect_with_key(&toolkit, "ada").await;
-    let config = json!({ "url": format!("https://api.example.com/echo/{}", unique(8)) });
-    let body = json!({ "connected_account_id": account, "trigger_config": config });
-    let instance = keep_instance(project, &polled, &body).await;
-    wait_until("the instance was polled", async || {
-        last_poll(project, &instance).await.is_string()
-    })
-    .await;
-    let poll = format!("/trigger_instances/manage/{instance}/poll");
-    let found = project.post(&poll, &json!({})).await.expect(200);
-    assert_eq!(found["events"], 1);
+    let toolkit = polling::toolkit(host, Guest::poll()).await;
+    let polled = polling::Given::of(project.clone(), &toolkit).await;
+    let instance = polled.instance(&format!("/echo/{}", unique(8))).await;
+    polled.report(&instance).await;
     instance
 }
 

@@ -14,18 +14,24 @@ const TRIGGER_NAME: &str = "POSTED";
 
 /// A polling trigger, and an account in a project.
 pub(crate) struct Given {
-    pub(crate) project: Client,
-    trigger: String,
-    account: String,
+    pub project: Client,
+    /// Slug of the trigger.
+    pub trigger: String,
+    pub account: String,
 }
 
 /// Publishes a toolkit with a polling trigger, and returns its slug.
 pub(crate) async fn toolkit(host: &Host, guest: Guest<'_>) -> String {
     let toolkit = given::slug();
-    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
-    manifest["triggers"] = json!([given::trigger(&toolkit, TRIGGER_NAME)]);
-    host.publish(guest.component(), &manifest).await;
+    publish(host, guest, &toolkit).await;
     toolkit
+}
+
+/// Publishes a guest as a toolkit with a polling trigger.
+pub(crate) async fn publish(host: &Host, guest: Guest<'_>, toolkit: &str) {
+    let mut manifest = guest::manifest_with_key(toolkit, given::bearer());
+    manifest["triggers"] = json!([given::trigger(toolkit, TRIGGER_NAME)]);
+    host.publish(guest.component(), &manifest).await;
 }
 
 impl Given {
@@ -58,7 +64,7 @@ impl Given {
         self.project.post(&upsert, &body).await
     }
 
-    async fn read(&self, id: &str) -> Value {
+    pub(crate) async fn read(&self, id: &str) -> Value {
         let path = format!("/trigger_instances/active?show_disabled=true&trigger_ids={id}");
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
@@ -76,6 +82,13 @@ impl Given {
     pub(crate) async fn poll(&self, id: &str) -> Answer {
         let path = format!("/trigger_instances/manage/{id}/poll");
         self.project.post(&path, &json!({})).await
+    }
+
+    /// Lets an instance of [`Guest::poll`] report its event: it does so in its second poll.
+    pub(crate) async fn report(&self, id: &str) {
+        self.wait_for_first_poll(id).await;
+        let polled = self.poll(id).await.expect(200);
+        assert_eq!(polled["events"], 1, "{polled:#?}");
     }
 
     async fn set(&self, id: &str, status: &str) -> Answer {
