@@ -132,10 +132,8 @@ async fn files_of_command_count_toward_shared_memory() {
 #[tokio::test]
 async fn host_is_out_of_reach() {
     let variable = format!("SECRET_{}", unique(8));
-    let host = Setup::new()
-        .with_variable(&variable, "visible")
-        .start()
-        .await;
+    let setup = Setup::new().with_variable(&variable, "visible");
+    let host = setup.start().await;
     let project = host.as_project();
     let session = session(&project).await;
     let seen = |command: String| {

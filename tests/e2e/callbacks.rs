@@ -279,10 +279,8 @@ async fn manipulated_authorization_never_leaks_the_code() {
 
 #[tokio::test]
 async fn expired_state_is_rejected() {
-    let host = given::with_application()
-        .with("connections.pending_s", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.pending_s", "1");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;

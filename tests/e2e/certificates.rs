@@ -149,14 +149,10 @@ async fn revoked_or_deleted_certificate_is_erased() {
         .connect(&slug, "API_KEY", "default", values(&own))
         .await;
     assert_eq!(call().await.data()["certificate"], own.fingerprint);
-    project
-        .delete(&format!("/connected_accounts/{id}?revoke_on_delete=true"))
-        .await
-        .expect(200);
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(404);
+    let path = format!("/connected_accounts/{id}?revoke_on_delete=true");
+    project.delete(&path).await.expect(200);
+    let account = format!("/connected_accounts/{id}");
+    project.get(&account).await.expect(404);
     call().await.expect(404);
     let cells = [
         "immediately",

@@ -259,10 +259,8 @@ async fn bearer_and_basic_accounts_reach_the_provider() {
 
 #[tokio::test]
 async fn rows_of_a_page_are_read_at_once() {
-    let host = Setup::new()
-        .with("log", "warn,host_store=trace")
-        .start()
-        .await;
+    let setup = Setup::new().with("log", "warn,host_store=trace");
+    let host = setup.start().await;
     let project = host.new_project().await;
     let slug = given::slug();
     given::publish_with_key(&host, &Guest::fetch(), &slug).await;

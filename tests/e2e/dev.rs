@@ -33,10 +33,8 @@ impl Work {
     }
 
     async fn greeting(&self, project: &Client) -> String {
-        let data = project
-            .execute(&self.tool, json!({ "name": "Ada" }))
-            .await
-            .data();
+        let arguments = json!({ "name": "Ada" });
+        let data = project.execute(&self.tool, arguments).await.data();
         data["text"].as_str().unwrap().to_owned()
     }
 }
@@ -86,10 +84,8 @@ async fn edit_is_served_and_broken_source_ignored() {
         (&same["new"], &same["version"]),
         (&json!(false), &next["version"])
     );
-    let failed = project
-        .execute(tool, json!({ "name": "" }))
-        .await
-        .expect(200);
+    let arguments = json!({ "name": "" });
+    let failed = project.execute(tool, arguments).await.expect(200);
     assert_eq!(failed.failure(), "invalid_input");
     wait_until("the failed call is shown", || async {
         dev.all("call")

@@ -84,6 +84,12 @@ impl Author {
     fn address(&self) -> String {
         guest::address(&guest::manifest(&self.slug))
     }
+
+    /// Asserts the status with which a server answers a request for the toolkit.
+    async fn assert_read(&self, host: &Host, status: u16) {
+        let path = format!("/toolkits/{}", self.slug);
+        host.as_project().get(&path).await.expect(status);
+    }
 }
 
 fn text(value: &Value) -> String {
@@ -201,10 +207,7 @@ async fn tampered_registry_bytes_are_refused() {
         assert!(said.contains(&digest), "{said}");
     }
     assert!(!author.path("c.wasm").exists());
-    host.as_project()
-        .get(&format!("/toolkits/{}", author.slug))
-        .await
-        .expect(404);
+    author.assert_read(host, 404).await;
 }
 
 #[tokio::test]
@@ -440,11 +443,7 @@ async fn only_components_signed_by_trusted_keys_publish() {
         let started = settings(Setup::new()).start().await;
         // The server publishes the toolkits of the folder while it serves.
         wait_until(said, || async { started.output().contains(said) }).await;
-        started
-            .as_project()
-            .get(&format!("/toolkits/{}", author.slug))
-            .await
-            .expect(404);
+        author.assert_read(&started, 404).await;
     }
     // The signature of an unknown key passes through the registry and is refused by the server.
     let from = format!("oci://{}", author.at(&registry, "a"));
@@ -473,21 +472,15 @@ async fn only_components_signed_by_trusted_keys_publish() {
     assert_eq!(refused.expect(403)["error"]["slug"], invalid.0);
     std::fs::copy(author.path("a.wasm.minisig"), folder.join("a.wasm.minisig")).unwrap();
     let started = settings(Setup::new()).start().await;
-    started
-        .as_project()
-        .get(&format!("/toolkits/{}", author.slug))
-        .await
-        .expect(200);
+    author.assert_read(&started, 200).await;
 }
 
 #[tokio::test]
 async fn publish_sends_the_adjacent_signature() {
     let author = Author::new();
     let (ours, id) = author.key("k.key");
-    let host = Setup::new()
-        .with("publish.trusted_keys", ours)
-        .start()
-        .await;
+    let setup = Setup::new().with("publish.trusted_keys", ours);
+    let host = setup.start().await;
     let server = ["--url", &host.url, "--org-key", &host.org_key];
     let publish = || author.run(&[&["publish", "a.wasm", "--json"], &server[..]].concat());
     let refused: Value = serde_json::from_str(&publish().stdout).unwrap();

@@ -118,9 +118,8 @@ async fn large_result_file_is_redacted() {
         .await;
     let tag = unique(8);
     let url = format!("https://api.example.com/leak/{tag}/{MAX_INLINE_BYTES}");
-    let ran = project
-        .execute(&guest::tool(slug), json!({ "url": url }))
-        .await;
+    let arguments = json!({ "url": url });
+    let ran = project.execute(&guest::tool(slug), arguments).await;
     let data = ran.data();
     let (_, got) = fetched(&project, &data).await;
     let text = String::from_utf8(got.bytes).unwrap();

@@ -257,10 +257,8 @@ async fn each_key_has_its_own_rate_limit() {
     let project = host.as_project();
     let id = project.project_id().await;
     let path = format!("/org/owner/project/{id}/api_keys");
-    let made = host
-        .as_org()
-        .post(&path, &json!({ "name": "another" }))
-        .await;
+    let body = json!({ "name": "another" });
+    let made = host.as_org().post(&path, &body).await;
     let another = host.with_key(made["key"].as_str().unwrap());
     for (client, rate) in [(project, 9), (another, 10)] {
         let (sent, _) = until_refused(&client, SESSION_INFO_PATH, 20).await;

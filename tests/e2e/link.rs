@@ -338,10 +338,8 @@ async fn declined_user_connects_with_the_same_link() {
 
 #[tokio::test]
 async fn expired_and_unknown_links_are_reported() {
-    let host = given::with_application()
-        .with("connections.pending_s", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.pending_s", "1");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;

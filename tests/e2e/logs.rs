@@ -49,10 +49,8 @@ async fn large_records_take_less_space_than_their_content() {
 async fn every_execution_can_be_looked_up() {
     let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
-    let ran = project
-        .execute(tool, json!({ "word": "heard" }))
-        .await
-        .expect(200);
+    let arguments = json!({ "word": "heard" });
+    let ran = project.execute(tool, arguments).await.expect(200);
     let detail = project.log(&ran["log_id"]).await;
     assert_eq!(
         (&detail["id"], &detail["status"]),
@@ -71,10 +69,8 @@ async fn failures_and_what_the_guest_wrote_are_kept() {
     let slug = given::keyed().await;
     project.connect_with_key(slug, "default").await;
     let tool = guest::tool(slug);
-    let failed = project
-        .execute(&tool, json!({ "url": "https://elsewhere.example.org/" }))
-        .await
-        .expect(200);
+    let arguments = json!({ "url": "https://elsewhere.example.org/" });
+    let failed = project.execute(&tool, arguments).await.expect(200);
     let detail = project.log(&failed["log_id"]).await;
     assert_eq!(
         (&detail["status"], &detail["level"]),

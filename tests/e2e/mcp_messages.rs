@@ -362,9 +362,7 @@ async fn large_results_are_a_beginning_and_a_file() {
         let file = given::open(&project, address).await;
         assert_eq!((file.status, file.bytes.len()), (200, size));
     }
-    let files = project
-        .get(&format!("/files/list?toolkit_slug={slug}"))
-        .await
-        .expect(200);
+    let path = format!("/files/list?toolkit_slug={slug}");
+    let files = project.get(&path).await.expect(200);
     assert_eq!(files["total_items"], 3, "{files:#?}");
 }

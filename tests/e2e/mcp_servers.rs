@@ -119,10 +119,8 @@ async fn change_leaves_other_fields_alone() {
     let given = Given::new().await;
     let id = given.server("Before").await;
     let path = format!("/mcp/{id}");
-    let changed = given
-        .project
-        .patch(&path, &json!({ "name": "After" }))
-        .await;
+    let change = json!({ "name": "After" });
+    let changed = given.project.patch(&path, &change).await;
     let changed = changed.expect(200);
     assert_eq!(changed["auth_config_ids"], json!([given.config]));
     assert_eq!(changed["toolkits"], json!([given.toolkit]));
@@ -132,11 +130,8 @@ async fn change_leaves_other_fields_alone() {
         (&changed["name"], &changed["toolkits"]),
         (&json!("After"), &json!([]))
     );
-    given
-        .project
-        .patch(&path, &json!({ "name": "no" }))
-        .await
-        .expect(400);
+    let nothing_left = json!({ "name": "no" });
+    given.project.patch(&path, &nothing_left).await.expect(400);
 }
 
 #[tokio::test]

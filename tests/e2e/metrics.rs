@@ -12,10 +12,8 @@ use crate::given;
 const EXECUTE_ROUTE: &str = "/api/v3/tools/execute/{tool_slug}";
 
 async fn measured() -> Host {
-    Setup::new()
-        .with("metrics.listen", "127.0.0.1:0")
-        .start()
-        .await
+    let setup = Setup::new().with("metrics.listen", "127.0.0.1:0");
+    setup.start().await
 }
 
 fn page(name: &str) -> String {

@@ -161,10 +161,8 @@ async fn missing_return_url_ends_on_server_page() {
 
 #[tokio::test]
 async fn late_callback_connects_an_expired_account() {
-    let host = given::with_application()
-        .with("connections.pending_s", "4")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.pending_s", "4");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;

@@ -233,9 +233,8 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
         assert!(text.contains(reason), "{text}");
     }
     result(&list("user_id=amy&agent=editor&session_id=1&user_id=amy").await);
-    let session = project
-        .post(SESSION_PATH, &json!({ "user_id": "amy" }))
-        .await;
+    let session = json!({ "user_id": "amy" });
+    let session = project.post(SESSION_PATH, &session).await;
     let session = given::text(&session.expect(201)["mcp"]["url"]).to_owned();
     let key = [("x-api-key", project.key())];
     for (query, status) in [

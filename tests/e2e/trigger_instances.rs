@@ -297,11 +297,8 @@ async fn list_filters_by_every_member() {
         );
     }
     assert_eq!(second_item["id"], *second);
-    let page = given
-        .project
-        .get(&format!("{ACTIVE_PATH}?limit=1"))
-        .await
-        .expect(200);
+    let first = format!("{ACTIVE_PATH}?limit=1");
+    let page = given.project.get(&first).await.expect(200);
     let cursor = text(&page["next_cursor"]);
     assert_eq!(given.ids(&format!("cursor={cursor}")).await, [first]);
 }
@@ -322,10 +319,8 @@ async fn disabled_instance_is_hidden_until_enabled() {
         given.ids("showDisabled=true").await,
         std::slice::from_ref(&one)
     );
-    let listed = given
-        .project
-        .get(&format!("{ACTIVE_PATH}?show_disabled=true"))
-        .await;
+    let all = format!("{ACTIVE_PATH}?show_disabled=true");
+    let listed = given.project.get(&all).await;
     let listed = listed.expect(200);
     assert!(listed["items"][0]["disabled_at"].is_string(), "{listed:#?}");
     assert_eq!(listed["items"][0]["disabled_reason"], Value::Null);
@@ -401,10 +396,8 @@ async fn legacy_id_of_instance_is_translated() {
 
 #[tokio::test]
 async fn instances_past_the_limit_are_refused() {
-    let host = Setup::new()
-        .with("limits.accounts_per_project", "20")
-        .start()
-        .await;
+    let setup = Setup::new().with("limits.accounts_per_project", "20");
+    let host = setup.start().await;
     let given = Given::new(&host).await;
     given.instance(json!({ "word": "a" })).await;
     let second = given.instance(json!({ "word": "b" })).await;

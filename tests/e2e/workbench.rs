@@ -345,9 +345,8 @@ async fn tools_of_scripts_use_accounts_and_leave_records() {
     let account = project.connect_with_key(&toolkit, "amy").await;
     assert_eq!(result(&project, &session, &code).await, "hi");
     let filter = json!({ "field": "session_id", "operator": "==", "value": session });
-    let found = project
-        .post("/logs/tool_execution", &json!({ "filters": [filter] }))
-        .await;
+    let body = json!({ "filters": [filter] });
+    let found = project.post("/logs/tool_execution", &body).await;
     let found = found.expect(200);
     let logs = found["logs"].as_array().unwrap().iter();
     let of_tool: Vec<_> = logs
@@ -657,10 +656,8 @@ async fn scripts_wait_for_others_for_a_limited_time() {
 async fn deleted_session_leaves_no_variables() {
     let (project, session) = amys_session().await;
     run(&project, &session, "kept = 1").await;
-    project
-        .delete(&format!("{SESSION_PATH}/{session}"))
-        .await
-        .expect(200);
+    let path = format!("{SESSION_PATH}/{session}");
+    project.delete(&path).await.expect(200);
     let body =
         json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "kept" } });
     let gone = project

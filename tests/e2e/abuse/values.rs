@@ -173,10 +173,8 @@ async fn value_with_too_many_steps_is_refused() {
         refused.problems()[0].contains("too many steps"),
         "{refused:#?}"
     );
-    project
-        .execute(&guest::tool(&slug), json!({ "list": [1000] }))
-        .await
-        .data();
+    let arguments = json!({ "list": [1000] });
+    project.execute(&guest::tool(&slug), arguments).await.data();
 }
 
 #[tokio::test]
@@ -266,10 +264,8 @@ async fn logos_can_neither_run_nor_load() {
     ));
     publish(host, &manifest).await.expect(201);
     let project = host.new_project().await;
-    let shown = project
-        .get(&format!("/toolkits/{}", manifest["slug"].as_str().unwrap()))
-        .await
-        .expect(200);
+    let detail = format!("/toolkits/{}", manifest["slug"].as_str().unwrap());
+    let shown = project.get(&detail).await.expect(200);
     let url = shown["meta"]["logo"].as_str().unwrap();
     let image = given::open(&host.anonymous(), url).await;
     assert_eq!(

@@ -218,10 +218,8 @@ async fn limited_session_pushes_no_script_out_of_versions() {
     }
     let refused = store().await;
     refused.expect_error(403, "ToolRouterV2_RecipeProtected");
-    given
-        .get(json!({ "slug": "RECIPE_JOB", "version": 1 }))
-        .await
-        .expect(200);
+    let first = json!({ "slug": "RECIPE_JOB", "version": 1 });
+    given.get(first).await.expect(200);
 }
 
 #[tokio::test]
