@@ -94,14 +94,10 @@ impl Bent {
 
 /// Returns the number of requests to the token endpoints of these providers.
 fn sent(all: &[&Oauth]) -> usize {
-    let of = |oauth: &Oauth| {
-        Host::application()
-            .seen(&oauth.tag)
-            .iter()
-            .filter(|seen| seen.path.ends_with("/token"))
-            .count()
-    };
-    all.iter().map(|oauth| of(oauth)).sum()
+    let sent = all
+        .iter()
+        .map(|oauth| Host::application().asked(&oauth.tag, "/token"));
+    sent.sum()
 }
 
 /// Returns a parameter of an address; empty if it is absent.

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use harness::{
-    Answer, BucketService, Client, Host, Postgres, fake_app::ReceivedRequest, host::Setup,
-    wait_until,
+    Answer, BucketService, Host, Postgres, fake_app::ReceivedRequest, host::Setup, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -14,15 +13,6 @@ use crate::{
     callbacks::parameter,
     given::{self, Oauth, open, status},
 };
-
-/// Creates a toolkit whose provider supports client registration, and an auth config without a
-/// client.
-async fn registering(host: &Host, project: &Client) -> Oauth {
-    Oauth::of(host, project, json!({}), |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await
-}
 
 /// Returns the requests posted to a path of the provider.
 fn posted(oauth: &Oauth, place: &str) -> Vec<ReceivedRequest> {
@@ -56,7 +46,7 @@ async fn concurrent_connections_register_one_client() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     given::configure(&project, json!({ "display_name": "Acme" })).await;
-    let oauth = registering(host, &project).await;
+    let oauth = Oauth::registered(host, &project, json!({})).await;
     let detail = project.get(&format!("/toolkits/{}", oauth.slug)).await;
     let detail = detail.expect(200);
     let fields = &detail["auth_config_details"][0]["fields"];
@@ -89,10 +79,7 @@ async fn several_servers_on_one_database_register_one_client() {
     let project = one.as_project();
     // Both servers use one redirect address, so that a callback may arrive at either.
     let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
-    let oauth = Oauth::of(&one, &project, credentials, |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
+    let oauth = Oauth::registered(&one, &project, credentials).await;
     let other = two.with_key(project.key());
     wait_until("the toolkit is seen", || async {
         other.get(&format!("/toolkits/{}", oauth.slug)).await.status == 200
@@ -111,7 +98,7 @@ async fn several_servers_on_one_database_register_one_client() {
 async fn forgotten_client_is_registered_again() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let oauth = registering(host, &project).await;
+    let oauth = Oauth::registered(host, &project, json!({})).await;
     let id = oauth.connect(&project).await;
     oauth.issuer.forget_clients();
     oauth.issuer.expire();
@@ -134,7 +121,7 @@ async fn forgotten_client_is_registered_again() {
 async fn expiring_client_is_replaced_for_new_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let oauth = registering(host, &project).await;
+    let oauth = Oauth::registered(host, &project, json!({})).await;
     let issuer = &oauth.issuer;
     issuer.set(|settings| settings.client_secret = Some(1));
     let id = oauth.connect(&project).await;
@@ -216,7 +203,7 @@ async fn registered_client_authentication_is_used() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     for (registered, is_basic) in [("client_secret_basic", true), ("client_secret_post", false)] {
-        let oauth = registering(host, &project).await;
+        let oauth = Oauth::registered(host, &project, json!({})).await;
         oauth.issuer.set(|settings| {
             settings.client_secret = Some(0);
             settings.registers = Some(registered);

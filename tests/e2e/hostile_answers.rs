@@ -8,11 +8,7 @@ use crate::given::{Oauth, open, status};
 
 /// Returns the number of requests to a path of the provider.
 fn asked(oauth: &Oauth, place: &str) -> usize {
-    Host::application()
-        .seen(&oauth.tag)
-        .iter()
-        .filter(|seen| seen.path.ends_with(place))
-        .count()
+    Host::application().asked(&oauth.tag, place)
 }
 
 /// Starts a connection attempt and returns the account and the callback address.

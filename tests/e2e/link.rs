@@ -59,10 +59,8 @@ pub(crate) fn form_token(page: &RawResponse) -> String {
 }
 
 pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String, String) {
-    let mut body = json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    let body = json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
+    let body = given::merged(body, &more);
     let made = project.post("/connected_accounts/link", &body).await;
     let made = made.expect(201);
     let url = made["redirect_url"].as_str().unwrap().to_owned();

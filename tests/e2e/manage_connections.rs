@@ -4,7 +4,7 @@ use futures::future::join_all;
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
-use crate::tool_router_sessions::{SESSION_PATH, create, keyed};
+use crate::tool_router_sessions::{SESSION_PATH, create, keyed, with_keyed};
 
 /// Asks for the connections of a session, and returns the data of the result.
 async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
@@ -75,9 +75,7 @@ async fn toolkits_outside_of_the_session_stay_unconnected() {
 
 #[tokio::test]
 async fn session_creates_no_link_beyond_its_limit() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     project.connect_with_key(&toolkit, "amy").await;
     let session = async |user: &str, most: usize| {
         let most = json!({ "enable": true, "max_accounts_per_toolkit": most });

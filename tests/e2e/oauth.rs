@@ -10,10 +10,7 @@ use crate::{
 
 /// Returns the number of codes sent to the token endpoint.
 fn exchanges(oauth: &Oauth) -> usize {
-    let seen = Host::application().seen(&oauth.tag);
-    seen.iter()
-        .filter(|seen| seen.path.ends_with("/token"))
-        .count()
+    Host::application().asked(&oauth.tag, "/token")
 }
 
 #[tokio::test]

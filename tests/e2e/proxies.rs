@@ -124,10 +124,7 @@ async fn client_registration_uses_the_proxy() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let host = behind(&tunnel).start().await;
     let project = host.as_project();
-    let oauth = given::Oauth::of(&host, &project, json!({}), |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
+    let oauth = given::Oauth::registered(&host, &project, json!({})).await;
     let connection = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let unreached = project.post("/connected_accounts", &connection).await;
     assert!(

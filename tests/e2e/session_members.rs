@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     description::{CLIENT_OPERATIONS, Operation},
     given,
+    tool_router_execution::with_mail,
     tool_router_sessions::{SESSION_PATH, amys_session, create},
 };
 
@@ -316,9 +317,7 @@ async fn contradicting_proxy_switches_are_refused() {
 
 #[tokio::test]
 async fn null_permissions_are_removed() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = crate::tool_router_execution::mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let permissions = json!({ "permissions": { "default": "ask_every_call" } });
     let session = json!({ "user_id": "amy", "experimental": permissions });
     let path = format!("{SESSION_PATH}/{}", create(&project, session).await);

@@ -71,9 +71,7 @@ impl Signed {
 
     /// Returns the number of requests for token credentials.
     fn exchanges(&self) -> usize {
-        let seen = Host::application().seen(&self.tag);
-        let exchanges = seen.iter().filter(|seen| seen.path.ends_with("/token"));
-        exchanges.count()
+        Host::application().asked(&self.tag, "/token")
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     given,
     mcp_endpoints::{request, result},
-    tool_router_execution::{execute, mail},
+    tool_router_execution::{execute, mail, with_mail},
     tool_router_sessions::{SESSION_PATH, create},
     workbench,
 };
@@ -127,8 +127,7 @@ impl Scene {
 #[tokio::test]
 async fn scope_filters_apply_in_order_everywhere() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let other = mail(host).await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));
@@ -185,8 +184,7 @@ fn command(victim: &str) -> String {
 #[tokio::test]
 async fn texts_of_a_toolkit_change_no_other_tool() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let victim = mail(host).await;
+    let (project, victim) = with_mail().await;
     let slug = |name: &str| format!("{}_{name}", victim.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));
     let path = format!("/tools/{list}");

@@ -42,6 +42,12 @@ pub(crate) async fn keyed(host: &Host) -> String {
     toolkit
 }
 
+/// Creates a project of the shared server and publishes a toolkit as [`keyed`] does.
+pub(crate) async fn with_keyed() -> (Client, String) {
+    let host = Host::shared().await;
+    (host.new_project().await, keyed(host).await)
+}
+
 fn error(answer: &Answer) -> (u64, &str) {
     let error = &answer["error"];
     let code = error["code"].as_u64().unwrap();
@@ -50,9 +56,7 @@ fn error(answer: &Answer) -> (u64, &str) {
 
 #[tokio::test]
 async fn session_echoes_its_configuration() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let body = json!({
         "user_id": "amy",
@@ -102,9 +106,7 @@ async fn session_echoes_its_configuration() {
 
 #[tokio::test]
 async fn all_problems_of_a_configuration_are_named() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let kit = keyed(host).await;
+    let (project, kit) = with_keyed().await;
     let values = json!({
         "user_id": " ", "toolkits": { "enable": [], "disable": [] }, "auth_configs": { &kit: "x" },
         "connected_accounts": { &kit: ["ca_AAAAAAAAAAAA", "y"] },
@@ -182,8 +184,7 @@ async fn message_lists_unknown_slugs_with_similar_ones() {
 #[tokio::test]
 async fn unusable_configurations_are_refused() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let other = keyed(host).await;
     let bobs = project.connect_with_key(&toolkit, "bob").await;
     let config = project.get("/auth_configs").await.expect(200);
@@ -241,9 +242,7 @@ async fn unusable_configurations_are_refused() {
 
 #[tokio::test]
 async fn patch_replaces_parts_and_raises_the_version() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let session = json!({ "user_id": "amy", "tags": ["readOnlyHint"] });
     let path = format!("{SESSION_PATH}/{}", create(&project, session).await);
     let change = json!({ "toolkits": { "disable": [toolkit] }, "workbench": { "enable": false } });
@@ -282,9 +281,7 @@ async fn patch_replaces_parts_and_raises_the_version() {
 
 #[tokio::test]
 async fn paused_account_prevents_no_other_change() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
     let path = format!("{SESSION_PATH}/{}", create(&project, pinned.clone()).await);
@@ -471,9 +468,7 @@ async fn attach_repeats_tools_of_the_client() {
 
 #[tokio::test]
 async fn tools_list_meta_and_preloaded_tools() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let tool = guest::tool(&toolkit);
     let other = given::shared_echo().await;
     let config = json!({
@@ -508,8 +503,7 @@ async fn tools_list_meta_and_preloaded_tools() {
 #[tokio::test]
 async fn toolkits_show_the_accounts_in_use() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let other = keyed(host).await;
     let session = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit, other] } });
     let id = create(&project, session).await;
@@ -545,8 +539,7 @@ async fn toolkits_show_the_accounts_in_use() {
 #[tokio::test]
 async fn link_connects_an_account_of_the_user() {
     let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let excluded = keyed(host).await;
     let free = given::slug();
     let manifest = guest::manifest(&free);
@@ -576,9 +569,7 @@ async fn link_connects_an_account_of_the_user() {
 
 #[tokio::test]
 async fn older_clients_create_labs_sessions() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let body = json!({
         "user_id": "amy",
         "config": { "manually_manage_connections": true, "toolkits": [{ "toolkit": toolkit }] },

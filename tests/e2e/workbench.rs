@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 use crate::{
     given, mcp_endpoints,
     mounts::download,
-    tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, amys_session, create, keyed},
+    tool_router_execution::{execute, mail, with_mail},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta, with_keyed},
 };
+
+const WORKBENCH: &str = "SERVICE_REMOTE_WORKBENCH";
 
 /// Runs a script and returns the body of the response.
 async fn run(project: &Client, session: &str, code: &str) -> Value {
     let arguments = json!({ "code_to_execute": code, "thought": "to see it run" });
-    let body = json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": arguments });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &body).await.expect(200).json
+    let ran = execute_meta(project, session, WORKBENCH, arguments).await;
+    ran.expect(200).json
 }
 
 /// Runs a script that must succeed and returns the value of its last expression.
@@ -48,6 +49,17 @@ pub(crate) async fn with_interpreter() -> Setup {
     Setup::installed().await.with_compiled_of(host)
 }
 
+/// Starts a server that reaches the fake provider, and connects an account of `amy` in a new project.
+/// Returns the server, the project and the toolkit.
+async fn with_fetcher(setup: Setup) -> (Host, Client, String) {
+    let setup = setup.with_application(&["api.example.com"], Host::application());
+    let host = setup.start().await;
+    let (project, toolkit) = (host.new_project().await, given::slug());
+    given::publish_with_key(&host, &Guest::fetch(), &toolkit).await;
+    project.connect_with_key(&toolkit, "amy").await;
+    (host, project, toolkit)
+}
+
 /// Returns true if a script of a session may run a tool without arguments.
 pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool {
     let code = format!("run_tool('{tool}')");
@@ -65,8 +77,7 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
-    host.publish(Guest::fetch().component(), &manifest).await;
+    given::publish_with_key(host, &Guest::fetch(), &slug).await;
     project.connect_with_key(&slug, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     // The first script of a server waits until the interpreter is compiled.
@@ -287,9 +298,7 @@ async fn scripts_on_two_servers_run_in_turn() {
 
 #[tokio::test]
 async fn scripts_run_tools_in_the_scope() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));
     for (config, permitted) in [
@@ -333,9 +342,7 @@ async fn scripts_run_tools_in_the_scope() {
 
 #[tokio::test]
 async fn tools_of_scripts_use_accounts_and_leave_records() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let tool = guest::tool(&toolkit);
     project.connect_with_key(&toolkit, "bob").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
@@ -361,9 +368,7 @@ async fn tools_of_scripts_use_accounts_and_leave_records() {
 async fn scripts_send_proxy_requests_without_credentials() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let config = given::auth_config(&project).await;
-    let amys = given::account(&config, "amy", &harness::secret());
-    project.post("/connected_accounts", &amys).await.expect(201);
+    project.connect_with_key(toolkit, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = unique(6);
     let code = format!("
@@ -404,9 +409,7 @@ async fn scripts_send_proxy_requests_only_with_permission() {
     let id = project.project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");
     let toolkit = given::keyed().await;
-    let config = given::auth_config(&project).await;
-    let amys = given::account(&config, "amy", &harness::secret());
-    project.post("/connected_accounts", &amys).await.expect(201);
+    project.connect_with_key(toolkit, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = unique(6);
     let code = format!("proxy('{toolkit}', 'GET', '/echo/{tag}')['status']");
@@ -471,19 +474,14 @@ async fn switches_of_the_session_bind_scripts() {
     }
     let session = json!({ "user_id": "amy", "workbench": { "enable": false } });
     let session = create(&project, session).await;
-    let body =
-        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "1" } });
-    let off = project
-        .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
-        .await;
+    let code = json!({ "code_to_execute": "1" });
+    let off = execute_meta(&project, &session, WORKBENCH, code).await;
     off.expect_error(403, "ToolRouterV2_MetaToolDisabled");
 }
 
 #[tokio::test]
 async fn scripts_search_within_the_scope() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let config = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } });
     let session = create(&project, config).await;
     let code = "
@@ -564,16 +562,7 @@ async fn hostile_scripts_are_contained() {
 #[tokio::test]
 async fn scripts_are_ended_at_their_limits() {
     let setup = with_interpreter().await.with("workbench.time_s", "5");
-    let host = setup
-        .with_application(&["api.example.com"], Host::application())
-        .start()
-        .await;
-    let project = host.new_project().await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(harness::Guest::fetch().component(), &manifest)
-        .await;
-    let toolkit = manifest["slug"].as_str().unwrap();
-    project.connect_with_key(toolkit, "amy").await;
+    let (_host, project, toolkit) = with_fetcher(setup).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     run(&project, &session, "kept = 1").await;
     let tag = unique(6);
@@ -600,17 +589,7 @@ async fn scripts_are_ended_at_their_limits() {
 #[tokio::test]
 async fn scripts_wait_for_others_for_a_limited_time() {
     const SCRIPTS_PER_PROJECT: usize = 4;
-    let host = with_interpreter()
-        .await
-        .with_application(&["api.example.com"], Host::application())
-        .start()
-        .await;
-    let project = host.new_project().await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(harness::Guest::fetch().component(), &manifest)
-        .await;
-    let toolkit = manifest["slug"].as_str().unwrap();
-    project.connect_with_key(toolkit, "amy").await;
+    let (_host, project, toolkit) = with_fetcher(with_interpreter().await).await;
     let mut sessions = Vec::new();
     for _ in 0..SCRIPTS_PER_PROJECT {
         sessions.push(create(&project, json!({ "user_id": "amy" })).await);
@@ -622,14 +601,9 @@ async fn scripts_wait_for_others_for_a_limited_time() {
     let tag = unique(6);
     let code = format!("import time; proxy('{toolkit}', 'GET', '/echo/{tag}'); time.sleep(100)");
     let send = |session: String, code: String| {
-        let body =
-            json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": code } });
         let project = project.clone();
-        async move {
-            project
-                .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
-                .await
-        }
+        let code = json!({ "code_to_execute": code });
+        async move { execute_meta(&project, &session, WORKBENCH, code).await }
     };
     let refusals = async {
         wait_until("the scripts send their requests", async || {
@@ -658,10 +632,7 @@ async fn deleted_session_leaves_no_variables() {
     run(&project, &session, "kept = 1").await;
     let path = format!("{SESSION_PATH}/{session}");
     project.delete(&path).await.expect(200);
-    let body =
-        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "kept" } });
-    let gone = project
-        .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
-        .await;
+    let code = json!({ "code_to_execute": "kept" });
+    let gone = execute_meta(&project, &session, WORKBENCH, code).await;
     gone.expect_error(404, "ToolRouterV2_SessionNotFound");
 }
