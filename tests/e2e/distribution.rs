@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::given;
+use crate::given::{self, string};
 
 /// A folder with a component and signing keys.
 struct Author {
@@ -60,7 +60,7 @@ impl Author {
     /// Generates a key pair and returns the public key and its id.
     fn key(&self, name: &str) -> (String, String) {
         let made = self.json(&["sign", "--generate", "--no-password", "--key", name]);
-        (text(&made["public_key"]), text(&made["key"]))
+        (string(&made["public_key"]), string(&made["key"]))
     }
 
     fn sign(&self, file: &str, key: &str) {
@@ -69,7 +69,7 @@ impl Author {
 
     /// Pushes a file under a tag and returns the digest.
     fn push(&self, registry: &Registry, tag: &str, file: &str) -> String {
-        text(&self.json(&["push", &self.at(registry, tag), file])["digest"])
+        string(&self.json(&["push", &self.at(registry, tag), file])["digest"])
     }
 
     /// Returns a reference to this author's toolkit.
@@ -90,13 +90,6 @@ impl Author {
         let path = format!("/toolkits/{}", self.slug);
         host.as_project().get(&path).await.expect(status);
     }
-}
-
-fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("{value} is no text"))
-        .to_owned()
 }
 
 /// Reads the manifest that a registry keeps under a digest.
@@ -129,7 +122,7 @@ async fn pushed_component_is_pulled_with_its_signature() {
     author.sign("a.wasm", "k.key");
     let reference = format!("{}/tools/{}", registry.host, author.slug);
     let pushed = author.json(&["push", &reference, "a.wasm"]);
-    let digest = text(&pushed["digest"]);
+    let digest = string(&pushed["digest"]);
     assert_eq!(
         pushed["reference"],
         format!("{reference}:20260101_00@{digest}"),
@@ -138,7 +131,7 @@ async fn pushed_component_is_pulled_with_its_signature() {
     for from in [
         author.at(&registry, "20260101_00"),
         author.pinned(&registry, &digest),
-        text(&pushed["reference"]),
+        string(&pushed["reference"]),
     ] {
         let pulled = author.json(&["pull", &from, "-o", "b.wasm", "--key", &public]);
         assert_eq!(pulled["digest"], digest, "{from}");
@@ -184,7 +177,7 @@ async fn tampered_registry_bytes_are_refused() {
     let (registry, author, host) = (Registry::start().await, Author::new(), Host::shared().await);
     let digest = author.push(&registry, "a", "a.wasm");
     let from = author.at(&registry, "a");
-    let sha256 = text(&author.json(&["pull", &from, "-o", "b.wasm"])["sha256"]);
+    let sha256 = string(&author.json(&["pull", &from, "-o", "b.wasm"])["sha256"]);
     let add = |from: &str| {
         let from = format!("oci://{from}");
         let server = ["--url", &host.url, "--org-key", &host.org_key];

@@ -25,6 +25,17 @@ pub(crate) fn text(value: &Value) -> &str {
     text.unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
+/// Returns a copy of a member of a response that must be a string.
+#[track_caller]
+pub(crate) fn string(value: &Value) -> String {
+    text(value).to_owned()
+}
+
+/// Returns the number of requests that the fake provider received with a tag.
+pub(crate) fn seen(tag: &str) -> usize {
+    Host::application().seen(tag).len()
+}
+
 /// Asserts that a member of a response contains a text. Members other than strings are searched as
 /// JSON.
 #[track_caller]

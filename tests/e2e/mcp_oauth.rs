@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    given,
+    given::{self, string},
     link::{self, form_token},
     mcp_endpoints::{failure, request, result},
 };
@@ -248,10 +248,6 @@ fn metadata_of(base: &str, issuer: &str) -> String {
 #[track_caller]
 fn parsed(response: &RawResponse) -> Value {
     serde_json::from_slice(&response.bytes).unwrap_or_else(|_| panic!("{}", response.text()))
-}
-
-fn string(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
 }
 
 /// Returns the parameters that a redirect to the client has.

@@ -3,7 +3,10 @@
 use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
-use crate::{given, mcp_endpoints::other_toolkit};
+use crate::{
+    given::{self, string},
+    mcp_endpoints::other_toolkit,
+};
 
 const SERVERS_PATH: &str = "/mcp/servers";
 
@@ -34,18 +37,14 @@ impl Given {
     async fn server(&self, name: &str) -> String {
         let body = json!({ "name": name, "auth_config_ids": [self.config] });
         let made = self.project.post(SERVERS_PATH, &body).await.expect(201);
-        text(&made["id"])
+        string(&made["id"])
     }
 
     async fn connect(&self, user: &str) -> String {
         let secret = harness::secret();
         let made = given::made_account(&self.project, &self.config, user, &secret).await;
-        text(&made["id"])
+        string(&made["id"])
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
 }
 
 fn names(listed: &Answer) -> Vec<&str> {
@@ -71,14 +70,14 @@ async fn server_combines_toolkits_of_all_it_names() {
     assert_eq!(made["managed_auth_via_service"], true);
     let icons = made["toolkit_icons"].as_object().unwrap();
     assert!(icons.contains_key(given.toolkit), "{icons:?}");
-    let url = text(&made["mcp_url"]);
-    let path = format!("/v3/mcp/{}?user_id=default", text(&made["id"]));
+    let url = string(&made["mcp_url"]);
+    let path = format!("/v3/mcp/{}?user_id=default", string(&made["id"]));
     assert!(
         url.contains(&path) && url.ends_with("include_service_helper_actions=true"),
         "{url}"
     );
     for command in ["cursor", "claude", "windsurf"] {
-        assert!(text(&made["commands"][command]).contains(&url));
+        assert!(string(&made["commands"][command]).contains(&url));
     }
 }
 
@@ -149,7 +148,7 @@ async fn removed_auth_config_leaves_only_named_toolkits() {
         });
         let made = given.custom(body).await.expect(201);
         assert_eq!(made["toolkits"], json!(all));
-        let path = format!("/mcp/{}", text(&made["id"]));
+        let path = format!("/mcp/{}", string(&made["id"]));
         let change = json!({ "auth_config_ids": [given.config] });
         let changed = given.project.patch(&path, &change).await.expect(200);
         assert_eq!(changed["toolkits"], left, "{named}");
@@ -200,7 +199,7 @@ async fn generated_addresses_keep_the_order() {
     });
     let made = given.project.post("/mcp/servers/generate", &body).await;
     let made = made.expect(200);
-    let url = text(&made["mcp_url"]);
+    let url = string(&made["mcp_url"]);
     assert!(url.ends_with(&format!("/v3/mcp/{id}")), "{url}");
     let flag = "include_service_helper_actions=true";
     let users = ["b+c", "a%26b"].map(|user| format!("{url}?user_id={user}&{flag}"));
@@ -216,7 +215,7 @@ async fn instance_needs_an_account_and_deletes_it() {
     let path = format!("{SERVERS_PATH}/{id}/instances");
     let create = json!({ "user_id": "amy" });
     let refused = given.project.post(&path, &create).await.expect(403);
-    assert!(text(&refused["error"]["message"]).contains(&given.config));
+    assert!(string(&refused["error"]["message"]).contains(&given.config));
     let account = given.connect("amy").await;
     let other = given.connect("bob").await;
     let made = given.project.post(&path, &create).await.expect(201);
@@ -279,7 +278,7 @@ async fn operator_word_names_the_helper_tools() {
     let made = project.post(SERVERS_PATH, &body).await.expect(201);
     assert_eq!(made["managed_auth_via_acme"], true);
     assert_eq!(made["toolkits"], json!([slug]));
-    assert!(text(&made["mcp_url"]).ends_with("include_acme_helper_actions=true"));
+    assert!(string(&made["mcp_url"]).ends_with("include_acme_helper_actions=true"));
     let body = json!({ "name": "Mail", "managed_auth_via_acme": true });
     let made = project.post("/mcp/servers/custom", &body).await.expect(201);
     assert_eq!(made["managed_auth_via_acme"], true);

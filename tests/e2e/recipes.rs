@@ -19,7 +19,8 @@ use tokio::task::JoinSet;
 
 use crate::{
     budget::assert_refused,
-    files, given,
+    files,
+    given::{self, seen},
     mcp_endpoints::{request, result},
     polling,
     tool_router_sessions::{SESSION_PATH, create},
@@ -138,10 +139,6 @@ async fn fire(trigger: &polling::Given, id: &str) -> Value {
     let has_ended = async || !matches!(action().await["status"].as_str(), None | Some("pending"));
     wait_until("the action has ended", has_ended).await;
     action().await
-}
-
-fn seen(tag: &str) -> usize {
-    Host::application().seen(tag).len()
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use harness::{Answer, Client, Guest, Host, guest, unique, wait_until};
 use serde_json::{Value, json};
 
-use crate::{given, polling};
+use crate::{
+    given::{self, seen},
+    polling,
+};
 
 /// A polling trigger whose second poll reports one event, and two tools: `echo` of the same toolkit,
 /// which returns its arguments, and `fetch` of another one, which requests its argument `url`.
@@ -86,10 +89,6 @@ impl Given {
         let made = async || self.run(id).await["attempt_count"].as_u64().unwrap() >= attempts;
         wait_until(&format!("{attempts} attempts were made"), made).await;
     }
-}
-
-fn seen(tag: &str) -> usize {
-    Host::application().seen(tag).len()
 }
 
 fn error(run: &Value) -> &str {

@@ -26,7 +26,7 @@ use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
     documents,
-    given::{self, Oauth},
+    given::{self, Oauth, string},
     webhook_subscribing::path_of,
 };
 
@@ -93,10 +93,6 @@ fn address_of(made: &Answer) -> String {
     path_of(given::text(&made["webhook_url"])).to_owned()
 }
 
-fn text(value: &Value) -> String {
-    given::text(value).to_owned()
-}
-
 async fn connect(project: &Client, toolkit: &str) -> String {
     let token = json!({ "token": harness::secret() });
     project.connect(toolkit, "BEARER_TOKEN", "amy", token).await
@@ -109,7 +105,7 @@ impl GitHub {
         let body = json!({ "toolkit_slug": "github", "client_id": "repository" });
         let made = project.post("/webhook_endpoints", &body).await.expect(201);
         let secret = harness::secret();
-        let endpoint = format!("/webhook_endpoints/{}", text(&made["id"]));
+        let endpoint = format!("/webhook_endpoints/{}", string(&made["id"]));
         let values = json!({ "data": { "secret": secret } });
         project.patch(&endpoint, &values).await.expect(200);
         let github = Self {
@@ -130,7 +126,7 @@ impl GitHub {
     async fn instance(&self, config: Value) -> String {
         let body = json!({ "connected_account_id": self.account, "trigger_config": config });
         let path = "/trigger_instances/GITHUB_ISSUE_CHANGED/upsert";
-        text(&self.project.post(path, &body).await.expect(201)["trigger_id"])
+        string(&self.project.post(path, &body).await.expect(201)["trigger_id"])
     }
 
     /// Returns the error of the last webhook of the only instance.
@@ -242,13 +238,13 @@ async fn forged_webhooks_are_refused_in_same_words() {
     let mut texts = Vec::new();
     for (case, headers, body) in cases {
         let refused = github.send(&headers, body).await.expect(401);
-        texts.push((case, text(&refused["error"]["message"])));
+        texts.push((case, string(&refused["error"]["message"])));
     }
     assert!(
         texts.iter().all(|(_, text)| *text == texts[0].1),
         "{texts:#?}"
     );
-    let error = text(&github.last_error().await);
+    let error = string(&github.last_error().await);
     assert!(error.contains("signature"), "{error}");
     github.deliver("d1", 3).await.expect(200);
     assert_eq!(next_issue(&mut stream).await, 3, "the only event");
@@ -395,7 +391,7 @@ async fn instances_that_may_not_receive_do_not() {
     let mut github = GitHub::shared().await;
     let mut stream = github.stream().await;
     let listed = github.project.get("/trigger_instances/active").await;
-    let instance = text(&listed.expect(200)["items"][0]["id"]);
+    let instance = string(&listed.expect(200)["items"][0]["id"]);
     let manage = format!("/trigger_instances/manage/{instance}");
     let account = format!("/connected_accounts/{}/status", github.account);
     let change = async |path: &str, change: Value| {
@@ -476,7 +472,7 @@ impl Receiving {
         let made = project.post("/webhook_endpoints", &body).await.expect(201);
         let given = Self {
             address: address_of(&made),
-            trigger: text(&arrived(toolkit)["slug"]),
+            trigger: string(&arrived(toolkit)["slug"]),
             project,
             account,
         };
@@ -541,7 +537,7 @@ async fn every_matching_instance_receives_a_webhook() {
     let mut triggers = BTreeSet::new();
     while (triggers.len() as u64) < INSTANCE_COUNT {
         let event = stream.next().await.expect("the stream is open");
-        let trigger = text(&event.data["metadata"]["trigger_id"]);
+        let trigger = string(&event.data["metadata"]["trigger_id"]);
         assert!(triggers.insert(trigger), "one event of each instance");
     }
 }
@@ -602,7 +598,7 @@ async fn challenge_is_returned_only_if_signed_and_recent() {
     let made = project.post("/webhook_endpoints", &body).await.expect(201);
     let secret = harness::secret();
     let values = json!({ "data": { "signing_secret": secret } });
-    let endpoint = format!("/webhook_endpoints/{}", text(&made["id"]));
+    let endpoint = format!("/webhook_endpoints/{}", string(&made["id"]));
     project.patch(&endpoint, &values).await.expect(200);
     let body = json!({ "connected_account_id": account });
     let upsert = "/trigger_instances/SLACK_EVENT_RECEIVED/upsert";

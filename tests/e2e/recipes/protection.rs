@@ -3,8 +3,12 @@
 use harness::{Host, Postgres, unique, wait_until};
 use serde_json::{Value, json};
 
-use super::{Given, execute, fire, recipe, seen, trigger};
-use crate::{given, polling, tool_router_sessions::create};
+use super::{Given, execute, fire, recipe, trigger};
+use crate::{
+    given::{self, seen},
+    polling,
+    tool_router_sessions::create,
+};
 
 /// Sets the action of an instance to a recipe, and returns the id of the instance.
 async fn set(trigger: &polling::Given, tag: &str, recipe: &str) -> String {

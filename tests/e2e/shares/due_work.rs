@@ -14,17 +14,13 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{HOSTILE_COUNT, PLACE_DEADLINE, hostile_projects};
 use crate::{
-    given::{self, Oauth},
+    given::{self, Oauth, seen},
     polling,
     recipes::{execute, recipe},
     renewals::connect,
     tool_router_sessions::create,
     webhook_subscribing::{self, GITHUB_TRIGGER},
 };
-
-fn seen(tag: &str) -> usize {
-    Host::application().seen(tag).len()
-}
 
 /// Waits until the work of the newcomer has started, although that of others hangs.
 async fn assert_begins(begun: impl Fn() -> bool) {
