@@ -219,45 +219,6 @@ async fn newest_active_account_is_used() {
 }
 
 #[tokio::test]
-async fn bearer_and_basic_accounts_reach_the_provider() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let field = |name: &str, secret: bool| json!({ "name": name, "title": name, "secret": secret });
-    let schemes = [
-        (
-            "BEARER_TOKEN",
-            json!([field("token", true)]),
-            json!({ "in": "header", "name": "authorization", "value": "Bearer {token}" }),
-            json!({ "token": harness::marked!("tok-") }),
-            harness::marked!("Bearer tok-"),
-        ),
-        (
-            "BASIC",
-            json!([field("username", false), field("password", true)]),
-            json!({ "in": "basic", "username": "{username}", "password": "{password}" }),
-            json!({ "username": "amy", "password": "open sesame" }),
-            "Basic YW15Om9wZW4gc2VzYW1l",
-        ),
-    ];
-    for (mode, fields, placement, values, expected) in schemes {
-        let slug = given::slug();
-        let mut manifest = guest::manifest(&slug);
-        manifest["egress"] = json!([{ "host": "api.example.com" }]);
-        manifest["auth"] =
-            json!([{ "mode": mode, "name": mode, "fields": fields, "request": [placement] }]);
-        host.publish(Guest::fetch().component(), &manifest).await;
-        project.connect(&slug, mode, "default", values).await;
-        let tag = harness::unique(8);
-        let url = json!({ "url": format!("https://api.example.com/echo/{tag}") });
-        let answer = project.execute(&guest::tool(&slug), url).await;
-        assert!(!answer.text.contains(expected), "{}", answer.text);
-        answer.data();
-        let seen = &Host::application().seen(&tag)[0];
-        assert_eq!(seen.header("authorization"), expected);
-    }
-}
-
-#[tokio::test]
 async fn rows_of_a_page_are_read_at_once() {
     let setup = Setup::new().with("log", "warn,host_store=trace");
     let host = setup.start().await;

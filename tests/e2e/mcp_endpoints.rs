@@ -104,6 +104,22 @@ pub(crate) async fn request(
     client.exchange(Method::POST, url, &headers, body).await
 }
 
+/// Returns the first message of a client with these capabilities.
+fn initialize(version: &str, capabilities: Value) -> Value {
+    let client = json!({ "name": "t", "version": "1" });
+    let params =
+        json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": client });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params })
+}
+
+/// Returns the names of the tools that an assistant lists, sorted.
+fn listed_names(report: &Value) -> Vec<Value> {
+    let tools = report["tools"].as_array().unwrap().iter();
+    let mut names: Vec<_> = tools.map(|tool| tool["name"].clone()).collect();
+    names.sort_by_key(ToString::to_string);
+    names
+}
+
 /// Returns the result of a response.
 #[track_caller]
 pub(crate) fn result(response: &RawResponse) -> Value {
@@ -156,12 +172,9 @@ async fn official_libraries_list_and_call_tools() {
             let report = Assistant::start(library, &options).report().await;
             let which = format!("{library:?} {mode}: {report:#}");
             assert_eq!(report["version"], version, "{which}");
-            let tools = report["tools"].as_array().unwrap();
-            let mut names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-            names.sort_by_key(ToString::to_string);
             let mut expected = vec![json!(given.echo), json!(given.fetch)];
             expected.sort_by_key(ToString::to_string);
-            assert_eq!(names, expected, "{which}");
+            assert_eq!(listed_names(&report), expected, "{which}");
             let [called, failed] = &report["calls"].as_array().unwrap()[..] else {
                 panic!("{which}")
             };
@@ -519,17 +532,12 @@ async fn key_is_needed_if_the_project_requires_it() {
 async fn every_version_with_connections_is_negotiated() {
     let given = Given::new().await;
     for asked in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let params = json!({
-            "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
-        });
-        let version = [("mcp-protocol-version", asked)];
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
         let headers = [
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", asked),
         ];
-        let headers = [&headers[..], &version].concat();
-        let body = body.to_string().into_bytes();
+        let body = initialize(asked, json!({})).to_string().into_bytes();
         let answer = given
             .project
             .exchange(Method::POST, &given.url, &headers, body)
@@ -582,10 +590,7 @@ async fn session_exposes_exactly_its_tools() {
             let report = Assistant::start(library, &options).report().await;
             let which = format!("{library:?} {mode}: {report:#}");
             assert_eq!(report["version"], version, "{which}");
-            let tools = report["tools"].as_array().unwrap();
-            let mut names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-            names.sort_by_key(ToString::to_string);
-            assert_eq!(names, expected, "{which}");
+            assert_eq!(listed_names(&report), expected, "{which}");
             assert_eq!(
                 report["calls"][0]["structured"],
                 json!({ "said": "hello" }),
@@ -650,13 +655,7 @@ async fn command_bridges_standard_input_to_a_server() {
     let tool = given::shared_echo().await;
     let url = given::mcp_server_of(&project, &given::toolkit_of(tool)).await;
     let lines = [
-        json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25", "capabilities": {},
-                "clientInfo": { "name": "t", "version": "1" },
-            },
-        }),
+        initialize("2025-11-25", json!({})),
         json!({
             "jsonrpc": "2.0", "id": "call", "method": "tools/call",
             "params": {
@@ -686,13 +685,9 @@ async fn bridge_answers_every_faulty_line() {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };
     for (version, batch_code) in [("2025-11-25", Some(-32600)), ("2025-03-26", None)] {
-        let client = json!({
-            "protocolVersion": version, "capabilities": {},
-            "clientInfo": { "name": "t", "version": "1" },
-        });
         let ping = message(2, "ping", json!({}));
         let lines = [
-            message(1, "initialize", client).into_bytes(),
+            initialize(version, json!({})).to_string().into_bytes(),
             b"not json".to_vec(),
             b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}".to_vec(),
             format!("\u{feff}{ping}").into_bytes(),
@@ -726,13 +721,7 @@ async fn bridge_answers_every_faulty_line() {
 async fn bridged_client_gets_the_link_in_an_error() {
     let given = Given::new().await;
     let lines = [
-        json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25", "capabilities": { "elicitation": { "url": {} } },
-                "clientInfo": { "name": "t", "version": "1" },
-            },
-        }),
+        initialize("2025-11-25", json!({ "elicitation": { "url": {} } })),
         json!({
             "jsonrpc": "2.0", "id": 2, "method": "tools/call",
             "params": { "name": given.fetch, "arguments": { "url": "https://api.example.com/" } },

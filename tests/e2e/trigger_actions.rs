@@ -213,12 +213,9 @@ async fn action_that_may_not_run_is_refused() {
     let given = Given::new(host).await;
     let stranger = Given::new(host).await;
     let with = |changes: Value| {
-        let mut action =
+        let action =
             json!({ "tool_slug": given.fetch, "arguments": { "url": "{{event.data.url}}" } });
-        for (name, value) in changes.as_object().unwrap() {
-            action[name] = value.clone();
-        }
-        action
+        given::merged(action, &changes)
     };
     for (changes, status) in [
         (json!({ "tool_slug": "NO_SUCH_TOOL" }), 404),
