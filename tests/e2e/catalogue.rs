@@ -565,7 +565,7 @@ async fn tool_scopes_are_listed_and_recommended() {
     );
     let some = json!({ "tools": [second["slug"]], "include": ["extra"], "available_scopes": ["offline", "read"] });
     assert_eq!(recommend(some).await["fewest"], json!(["offline"]));
-    let refused = project.post(&path, &unknown).await.expect(400);
+    project.post(&path, &unknown).await.expect(400);
 
     let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
     let scheme = &detail["auth_config_details"][0];

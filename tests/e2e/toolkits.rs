@@ -90,7 +90,7 @@ async fn republishing_different_bytes_is_refused() {
     let again = host.as_org().put(&address, older).await.expect(200);
     assert_eq!(first.json, again.json);
     let other = guest::with_manifest(Guest::constant().component(), &guest::manifest(&slug));
-    let refused = host.as_org().put(&address, other).await.expect(409);
+    host.as_org().put(&address, other).await.expect(409);
     let project = host.new_project().await;
     assert_runs(&project, &slug, "20260101_00", true).await;
 }
