@@ -262,14 +262,6 @@ async fn keep_polled_instance(host: &Host, project: &Client) -> String {
     instance
 }
 
-/// Returns the time of the last poll of an instance whose last poll did not fail.
-async fn last_poll(project: &Client, instance: &str) -> Value {
-    let path = format!("/trigger_instances/active?trigger_ids={instance}");
-    let read = project.get(&path).await.expect(200);
-    assert_eq!(read["items"][0]["last_error"], Value::Null, "{read:#?}");
-    read["items"][0]["last_poll_at"].clone()
-}
-
 async fn assert_answers(archive: &Path, application: &FakeApp) {
     let told_all = fs::read(archive.with_extension("json")).unwrap();
     let told_all: Value = serde_json::from_slice(&told_all).unwrap();
