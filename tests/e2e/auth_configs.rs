@@ -12,14 +12,11 @@ async fn made_read_listed_and_deleted() {
     assert!(id.starts_with("ac_") && id.len() == 15, "{id}");
     let path = format!("/auth_configs/{id}");
     let read = project.get(&path).await.expect(200);
-    assert_eq!(
-        (&read["name"], &read["auth_scheme"], &read["type"]),
-        (&"mine".into(), &"API_KEY".into(), &"custom".into())
-    );
-    assert_eq!(
-        (&read["status"], &read["no_of_connections"]),
-        (&"ENABLED".into(), &0.into())
-    );
+    assert_eq!(read["name"], "mine");
+    assert_eq!(read["auth_scheme"], "API_KEY");
+    assert_eq!(read["type"], "custom");
+    assert_eq!(read["status"], "ENABLED");
+    assert_eq!(read["no_of_connections"], 0);
     assert_eq!(read["is_service_managed"], false);
     let list = project.get("/auth_configs").await.expect(200);
     assert_eq!(list["items"][0]["id"], id.as_str());

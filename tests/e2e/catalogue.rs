@@ -358,10 +358,8 @@ async fn invalid_cursor_is_refused() {
     let cursor = first["next_cursor"].as_str().unwrap();
     let one = next_page(&project, "/toolkits?", cursor).await;
     let other = next_page(&project, "/toolkits?limit=50", cursor).await;
-    assert_eq!(
-        (one["items"].as_array().unwrap().len(), &one["current_page"]),
-        (1, &2.into())
-    );
+    assert_eq!(one["items"].as_array().unwrap().len(), 1);
+    assert_eq!(one["current_page"], 2);
     assert_eq!(slugs(&one), slugs(&other), "the cursor's own limit counts");
     // A cursor of page and limit is one that clients may write themselves.
     let plain = project.get("/toolkits?cursor=MS0x").await.expect(200);
@@ -528,10 +526,8 @@ async fn tool_scopes_are_listed_and_recommended() {
 
     let grant_context = |slug: &str| format!("/toolkits/{slug}/scopes/grant_context");
     let context = project.get(&grant_context(&slug)).await.expect(200);
-    assert_eq!(
-        (&context["auth_scheme"], &context["toolkit_version"]),
-        (&"OAUTH2".into(), &"20260101_00".into())
-    );
+    assert_eq!(context["auth_scheme"], "OAUTH2");
+    assert_eq!(context["toolkit_version"], "20260101_00");
     assert_eq!(
         (
             &context["grant_context_dimensions"],
@@ -554,10 +550,8 @@ async fn tool_scopes_are_listed_and_recommended() {
         scopes["least_privilege"],
         json!(["offline", "read", "write"])
     );
-    assert_eq!(
-        (&scopes["fewest"], &scopes["conditional"]),
-        (&scopes["least_privilege"], &json!([]))
-    );
+    assert_eq!(scopes["fewest"], scopes["least_privilege"]);
+    assert_eq!(scopes["conditional"], json!([]));
     let some = json!({ "tools": [guest::tool(&slug)], "include": ["extra"], "exclude": ["write"] });
     assert_eq!(
         recommend(some).await["fewest"],

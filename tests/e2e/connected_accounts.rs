@@ -16,17 +16,13 @@ async fn connected_at_once_and_masked_everywhere() {
     let made = given::made_account(&project, &config, "amy", ACCOUNT_KEY).await;
     let id = made["id"].as_str().unwrap();
     assert!(id.starts_with("ca_") && id.len() == 15, "{id}");
-    assert_eq!(
-        (&made["status"], &made["redirect_url"]),
-        (&"ACTIVE".into(), &Value::Null)
-    );
+    assert_eq!(made["status"], "ACTIVE");
+    assert_eq!(made["redirect_url"], Value::Null);
     let read = project.account(id).await;
     assert_eq!(read["state"]["val"]["api_key"], "sk-l...");
     assert_eq!(read["data"]["api_key"], "sk-l...");
-    assert_eq!(
-        (&read["toolkit"]["slug"], &read["user_id"]),
-        (&given::keyed().await.into(), &"amy".into())
-    );
+    assert_eq!(read["toolkit"]["slug"], given::keyed().await);
+    assert_eq!(read["user_id"], "amy");
     let list = project.get("/connected_accounts").await.expect(200);
     for answer in [&made, &read, &list] {
         assert!(!answer.text.contains(ACCOUNT_KEY), "{}", answer.text);
@@ -56,10 +52,8 @@ async fn old_spellings_are_understood() {
     let body = json!({ "auth_config": { "id": config }, "connection": { "data": { "api_key": ACCOUNT_KEY } } });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     let read = project.account(made["id"].as_str().unwrap()).await;
-    assert_eq!(
-        (&read["user_id"], &read["status"]),
-        (&"default".into(), &"ACTIVE".into())
-    );
+    assert_eq!(read["user_id"], "default");
+    assert_eq!(read["status"], "ACTIVE");
     assert_eq!(made["redirect_uri"], made["redirect_url"]);
 }
 
@@ -189,10 +183,8 @@ async fn switched_off_on_and_deleted() {
         let changed = set(enabled.into()).await.expect(200);
         assert_eq!(changed["success"], true);
         let read = project.get(&path).await.expect(200);
-        assert_eq!(
-            (&read["status"], &read["is_disabled"]),
-            (&status.into(), &(!enabled).into())
-        );
+        assert_eq!(read["status"], status);
+        assert_eq!(read["is_disabled"], !enabled);
     }
     set("yes".into()).await.expect(400);
     assert_eq!(project.delete(&path).await.expect(200)["success"], true);

@@ -82,10 +82,8 @@ async fn imported_tool_sends_the_described_request() {
         json!({ "tag": tag, "id": 7, "fields": ["a", "b"], "filter": { "kind": "x y" } });
     let read = project.execute(&tool("GET_ITEM"), arguments).await;
     let seen = &Host::application().seen(&tag)[0];
-    assert_eq!(
-        (seen.method.as_str(), seen.path.as_str()),
-        ("GET", format!("/items/none/{tag}/7").as_str())
-    );
+    assert_eq!(seen.method.as_str(), "GET");
+    assert_eq!(seen.path.as_str(), format!("/items/none/{tag}/7").as_str());
     assert_eq!(
         seen.query,
         "fields%5B%5D=a&fields%5B%5D=b&filter%5Bkind%5D=x%20y"

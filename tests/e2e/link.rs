@@ -95,10 +95,8 @@ async fn link_page_connects_an_account() {
     assert_eq!(shown_url(&project, &id).await, json!(url));
     let (anonymous, mut browser) = (host.anonymous(), Browser::new(&project));
     let page = browser.open(&url).await;
-    assert_eq!(
-        (page.status, page.header("content-type")),
-        (200, "text/html; charset=utf-8")
-    );
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     let text = page.text();
     assert!(
         text.contains("Acme &#60;b&#62;&#38;") && !text.contains("<script"),
@@ -138,10 +136,8 @@ async fn link_page_connects_an_account() {
     assert_eq!(oauth.issuer.granted("authorization_code"), 0);
     let landed = browser.open(&back).await;
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
-    assert_eq!(
-        (landed.status, landed.header("location")),
-        (302, &*expected)
-    );
+    assert_eq!(landed.status, 302);
+    assert_eq!(landed.header("location"), &*expected);
     assert_eq!(status(&project, &id).await, "ACTIVE");
     let reused = browser.open(&url).await;
     assert_eq!(reused.status, 410);
@@ -202,10 +198,8 @@ async fn link_page_reports_errors_without_secrets() {
     let read = project.account(&id).await;
     let val =
         json!({ "api_key": "k-01...", "region": "eu\"west", "site": "main", "status": "ACTIVE" });
-    assert_eq!(
-        (&read["status"], &read["state"]["val"]),
-        (&"ACTIVE".into(), &val)
-    );
+    assert_eq!(read["status"], "ACTIVE");
+    assert_eq!(read["state"]["val"], val);
     let tag = harness::unique(8);
     let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
     let called = project.execute(&guest::tool(&slug), arguments).await;
@@ -294,10 +288,8 @@ async fn repeated_callback_has_the_first_result() {
     });
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
     for landed in [first, second, open().await] {
-        assert_eq!(
-            (landed.status, landed.header("location")),
-            (302, &*expected)
-        );
+        assert_eq!(landed.status, 302);
+        assert_eq!(landed.header("location"), &*expected);
     }
     let elsewhere = Browser::new(&project).open(&back).await;
     assert_eq!(elsewhere.status, 400, "another browser sees a result");
@@ -319,18 +311,14 @@ async fn declined_user_connects_with_the_same_link() {
     assert_eq!(landed.header("location"), expected);
     assert_eq!(browser.open(&back).await.header("location"), expected);
     let read = project.account(&id).await;
-    assert_eq!(
-        (&read["status"], &read["status_reason"]),
-        (&"INITIATED".into(), &"access_denied".into())
-    );
+    assert_eq!(read["status"], "INITIATED");
+    assert_eq!(read["status_reason"], "access_denied");
     oauth.issuer.set(|settings| settings.agrees = true);
     let back = visited(&mut browser, &oauth, &url).await;
     assert_eq!(browser.open(&back).await.status, 302);
     let read = project.account(&id).await;
-    assert_eq!(
-        (&read["status"], &read["status_reason"]),
-        (&"ACTIVE".into(), &Value::Null)
-    );
+    assert_eq!(read["status"], "ACTIVE");
+    assert_eq!(read["status_reason"], Value::Null);
     oauth.execute(&project).await.data();
 }
 

@@ -52,10 +52,8 @@ async fn every_execution_can_be_looked_up() {
     let arguments = json!({ "word": "heard" });
     let ran = project.execute(tool, arguments).await.expect(200);
     let detail = project.log(&ran["log_id"]).await;
-    assert_eq!(
-        (&detail["id"], &detail["status"]),
-        (&ran["log_id"], &"success".into())
-    );
+    assert_eq!(detail["id"], ran["log_id"]);
+    assert_eq!(detail["status"], "success");
     for kept in ["heard", tool] {
         assert!(detail.text.contains(kept), "{kept}: {}", detail.text);
     }
@@ -72,10 +70,8 @@ async fn failures_and_what_the_guest_wrote_are_kept() {
     let arguments = json!({ "url": "https://elsewhere.example.org/" });
     let failed = project.execute(&tool, arguments).await.expect(200);
     let detail = project.log(&failed["log_id"]).await;
-    assert_eq!(
-        (&detail["status"], &detail["level"]),
-        (&"failed".into(), &"error".into())
-    );
+    assert_eq!(detail["status"], "failed");
+    assert_eq!(detail["level"], "error");
     let url = "https://api.example.com/echo/kept";
     let worked = project.execute(&tool, json!({ "url": url })).await;
     let detail = project.log(&worked["log_id"]).await;

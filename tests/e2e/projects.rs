@@ -62,10 +62,8 @@ async fn project_list_is_newest_first() {
         let page = host.as_org().get(&path).await.expect(200);
         let projects = page["data"].as_array().unwrap().iter();
         listed.extend(projects.map(|project| project["name"].clone()));
-        assert_eq!(
-            (&page["total_items"], &page["total_pages"]),
-            (&6.into(), &3.into())
-        );
+        assert_eq!(page["total_items"], 6);
+        assert_eq!(page["total_pages"], 3);
         match page["next_cursor"].as_str() {
             Some(cursor) => {
                 let cursor = harness::fake_app::percent(cursor);
