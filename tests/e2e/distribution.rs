@@ -423,10 +423,9 @@ async fn only_components_signed_by_trusted_keys_publish() {
             .iter()
             .map(|value| ("x-toolkit-signature", value.as_str()))
             .collect();
-        let refused = put(&host.as_org(), &author, "a.wasm", &headers)
+        put(&host.as_org(), &author, "a.wasm", &headers)
             .await
-            .expect(403);
-        assert_eq!(refused["error"]["slug"], slug, "{refused:#?}");
+            .expect_error(403, slug);
         let file = author.path("a.wasm").display().to_string();
         let refused = host.setup().command(&["toolkits", "add", &file]).failed();
         assert!(refused.contains(said), "{refused}");
@@ -462,7 +461,7 @@ async fn only_components_signed_by_trusted_keys_publish() {
     );
     let garbage = [("x-toolkit-signature", "%%%")];
     let refused = put(&host.as_org(), &author, "a.wasm", &garbage).await;
-    assert_eq!(refused.expect(403)["error"]["slug"], invalid.0);
+    refused.expect_error(403, invalid.0);
     std::fs::copy(author.path("a.wasm.minisig"), folder.join("a.wasm.minisig")).unwrap();
     let started = settings(Setup::new()).start().await;
     author.assert_read(&started, 200).await;

@@ -179,7 +179,7 @@ async fn upload_with_wrong_digest_is_refused() {
         assert!(refused.text().contains("File_DigestMismatch"));
     }
     let answer = copy(&project, slug, asked["key"].as_str().unwrap()).await;
-    assert_eq!(answer.expect(400)["error"]["slug"], "File_NotUploaded");
+    answer.expect_error(400, "File_NotUploaded");
     let files = project.get("/files/list").await.expect(200);
     assert_eq!(files["items"], json!([]));
 }

@@ -141,11 +141,10 @@ async fn wrong_values_take_bounded_memory() {
         refused.problems(),
         ["types[0]: expected a string, got a number"]
     );
-    let refused = project
+    project
         .execute(&twice, nested(18, json!(1)))
         .await
-        .expect(400);
-    assert_eq!(refused["error"]["slug"], "ActionExecute_ArgumentsInvalid");
+        .expect_error(400, "ActionExecute_ArgumentsInvalid");
     let failed = project.execute(&answer, nested(18, json!(1))).await;
     assert_eq!(failed.failure(), "tool_output_invalid", "{failed:#?}");
 
