@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     budget::assert_refused,
     mounts::{download, download_url, upload},
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta},
 };
 
 /// Command that needs much processor time and little memory.
@@ -20,10 +20,9 @@ async fn session(project: &Client) -> String {
     create(project, json!({ "user_id": "amy" })).await
 }
 
-async fn shell(project: &Client, session: &str, command: &str) -> Answer {
-    let body = json!({ "slug": "SERVICE_REMOTE_BASH_TOOL", "arguments": { "command": command } });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &body).await
+pub(crate) async fn shell(project: &Client, session: &str, command: &str) -> Answer {
+    let arguments = json!({ "command": command });
+    execute_meta(project, session, "SERVICE_REMOTE_BASH_TOOL", arguments).await
 }
 
 /// Runs a command that ends by itself, and returns its data.

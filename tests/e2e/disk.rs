@@ -74,12 +74,7 @@ async fn full_disk_refuses_writes_until_space_returns() {
             disk.free()
         );
     };
-    refused.assert_envelope();
-    assert_eq!(
-        (refused.status, &refused["error"]["slug"]),
-        (507, &json!("Server_StorageFull")),
-        "{refused:#?}"
-    );
+    refused.expect_error(507, "Server_StorageFull");
     // A small record would still fit.
     disk.fill_leaving(6 << 20);
     client.post("/auth_configs", &small()).await.expect(507);
