@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Asserts that no tool has run in a project.
-async fn assert_nothing_ran(project: &Client) {
+pub(crate) async fn assert_nothing_ran(project: &Client) {
     let logs = project.post("/logs/tool_execution", &json!({})).await;
     assert_eq!(logs.expect(200)["logs"], json!([]));
 }

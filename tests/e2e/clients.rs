@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     callbacks::parameter,
+    faults::refreshed,
     given::{self, Oauth, open, status},
 };
 
@@ -37,10 +38,6 @@ fn registrations(oauth: &Oauth) -> usize {
     oauth.issuer.granted("registration")
 }
 
-fn refreshes(oauth: &Oauth) -> usize {
-    oauth.issuer.granted("refresh_token")
-}
-
 #[tokio::test]
 async fn concurrent_connections_register_one_client() {
     let host = Host::shared().await;
@@ -61,7 +58,7 @@ async fn concurrent_connections_register_one_client() {
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((refreshes(&oauth), registrations(&oauth)), (1, 1));
+    assert_eq!((refreshed(&oauth), registrations(&oauth)), (1, 1));
     let path = format!("/connected_accounts/{id}/refresh");
     let again = project.post(&path, &json!({})).await.expect(200);
     assert_eq!(client, client_of(&again));
@@ -133,7 +130,7 @@ async fn expiring_client_is_replaced_for_new_accounts() {
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
     assert_eq!(status(&project, &id).await, "ACTIVE");
-    assert_eq!(refreshes(&oauth), 1);
+    assert_eq!(refreshed(&oauth), 1);
     let read = project.account(&id).await;
     let secret = read["state"]["val"]["client_secret"].as_str().unwrap();
     assert!(secret.ends_with("..."), "{read:?}");
@@ -173,7 +170,7 @@ async fn client_id_url_serves_the_client_metadata() {
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
     assert_eq!(status(&project, &id).await, "ACTIVE");
-    assert_eq!(refreshes(&oauth), 1);
+    assert_eq!(refreshed(&oauth), 1);
     let address = client_of(&oauth.begin(&project, "https://app.example/done").await);
     let expected = format!("{}/oauth/clients/{}", host.url, oauth.config);
     assert_eq!(address, expected);

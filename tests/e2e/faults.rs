@@ -60,7 +60,7 @@ async fn goes_on(oauth: &Oauth, project: &Client) {
     .await;
 }
 
-fn refreshed(oauth: &Oauth) -> usize {
+pub(crate) fn refreshed(oauth: &Oauth) -> usize {
     oauth.issuer.granted("refresh_token")
 }
 

@@ -1,16 +1,16 @@
 //! Files: uploaded once by a link, read by tools, returned as links, and deleted with their
 //! project.
 
-use harness::{
-    Answer, BucketService, Client, Guest, Host, client::RawResponse, guest, host::Setup, unique,
-    wait_until,
-};
+use harness::{Answer, BucketService, Client, Guest, Host, guest, host::Setup, unique, wait_until};
 use md5::{Digest, Md5};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::given::{self, open};
+use crate::{
+    given::{self, open},
+    mounts::put,
+};
 
 /// Publishes a toolkit whose tool copies the given file, and returns its slug.
 pub(crate) async fn copier(host: &Host) -> String {
@@ -60,11 +60,6 @@ pub(crate) async fn ask(project: &Client, slug: &str, bytes: &[u8], changes: Val
 
 pub(crate) fn url(answer: &Answer) -> &str {
     answer["new_presigned_url"].as_str().unwrap()
-}
-
-async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
-    let bytes = bytes.to_vec();
-    project.exchange(Method::PUT, url, &[], bytes).await
 }
 
 /// Returns the headers that an upload to a bucket must send.

@@ -1,7 +1,7 @@
 //! Shared fixtures of the tests.
 
 use harness::{
-    Answer, Client, Guest, Host, Issuer,
+    Answer, Client, Guest, Host, Issuer, Postgres,
     client::RawResponse,
     fake_app, guest,
     host::Setup,
@@ -270,6 +270,13 @@ pub(crate) async fn status(project: &Client, id: &str) -> String {
 /// Returns settings of a separate server that reaches the fake provider of the shared one.
 pub(crate) fn with_application() -> Setup {
     Setup::new().with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
+}
+
+/// Returns settings of servers with a PostgreSQL database of their own that reach the fake provider.
+pub(crate) fn on_its_own_database() -> Setup {
+    Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
 /// A toolkit whose accounts are connected at an authorization server, and its auth config in a

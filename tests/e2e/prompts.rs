@@ -7,7 +7,7 @@ use harness::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{approvals::assert_nothing_ran, given};
 
 const MODEL_KEY: &str = harness::marked!("llm-key-");
 
@@ -41,12 +41,6 @@ async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)])
     let body = Body::Json(json!({ "text": text, "user_id": "default" }));
     let path = format!("/tools/execute/{tool}");
     project.send(Method::POST, &path, body, headers).await
-}
-
-/// Asserts that nothing was executed in a project.
-async fn assert_no_log(project: &Client) {
-    let logs = project.post("/logs/tool_execution", &json!({})).await;
-    assert_eq!(logs.expect(200)["logs"], json!([]));
 }
 
 #[tokio::test]
@@ -124,7 +118,7 @@ async fn uncorrected_model_output_is_quoted_and_refused() {
     assert!(message.contains(r#"{"count": 0}"#), "{message}");
     assert!(refused.problems()[0].starts_with("count: "), "{refused:#?}");
     assert_eq!(asked(Host::application(), &tag).len(), 2);
-    assert_no_log(&project).await;
+    assert_nothing_ran(&project).await;
     let missing = say(&project, "NO_SUCH_TOOL", "x", &[]).await;
     missing.expect(404);
     assert_eq!(asked(Host::application(), &tag).len(), 2);
@@ -143,7 +137,7 @@ async fn arguments_alone_are_made_without_running_anything() {
         system.starts_with("Be terse.") && system.contains("Counts sheep."),
         "{system}"
     );
-    assert_no_log(&project).await;
+    assert_nothing_ran(&project).await;
     for wrong in [
         json!({}),
         json!({ "text": " " }),

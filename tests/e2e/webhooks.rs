@@ -19,7 +19,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::given::{self, text};
 
-const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
+pub(crate) const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 const TRIGGER_MESSAGE: &str = "service.trigger.message";
 
 /// A subscription of a project.
@@ -108,7 +108,7 @@ async fn create(project: &Client) -> Answer {
 }
 
 /// Returns the path of a created subscription.
-fn path_of(created: &Answer) -> String {
+pub(crate) fn path_of(created: &Answer) -> String {
     format!("{SUBSCRIPTIONS_PATH}/{}", text(&created["id"]))
 }
 
