@@ -44,6 +44,14 @@ pub(crate) async fn asked(tag: &str) {
     .await;
 }
 
+/// Waits until the connection with a request of a tag is closed.
+pub(crate) async fn abandoned(tag: &str) {
+    wait_until("the provider's connection is closed", async || {
+        Host::application().abandoned(tag) == 1
+    })
+    .await;
+}
+
 impl Scene {
     async fn new(setup: Setup) -> Self {
         let host = setup.with("sandbox.live", "1").start().await;
@@ -176,10 +184,7 @@ async fn disconnecting_aborts_the_outgoing_request() {
         let scene = Scene::new(given::with_application().with("logs.wait", wait)).await;
         let tag = unique(8);
         scene.abandon(by, &format!("/hang/{tag}"), &tag).await;
-        wait_until("the provider's connection is closed", async || {
-            Host::application().abandoned(&tag) == 1
-        })
-        .await;
+        abandoned(&tag).await;
         let record = scene.assert_cancelled().await;
         let sent = &record["data"]["requests"][0];
         assert!(sent["url"].to_string().contains(&tag), "{record:#}");

@@ -280,10 +280,7 @@ async fn repeated_callback_has_the_first_result() {
     let cookie = [("cookie", &*browser.cookie)];
     let open = || project.exchange(Method::GET, &back, &cookie, Vec::new());
     let (first, second, ()) = tokio::join!(open(), open(), async {
-        wait_until("the code is exchanged", || async {
-            oauth.issuer.granted("authorization_code") == 1
-        })
-        .await;
+        oauth.issuer.wait_for("authorization_code", 1).await;
         oauth.issuer.hold(false);
     });
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");

@@ -9,12 +9,15 @@ use harness::{
     Client, Guest, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
-    guest, unique, wait_until,
+    guest, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{
+    cancellation::{abandoned, asked},
+    given,
+};
 
 /// Ways in which assistants agree on a version, with the version.
 pub(crate) const VERSION_MODES: [(&str, &str); 2] =
@@ -208,15 +211,9 @@ async fn cancelled_call_aborts_its_outgoing_request() {
                 "cancel": { "name": given.fetch, "arguments": { "url": url } },
             });
             let mut assistant = Assistant::start(library, &options);
-            wait_until("the provider is asked", async || {
-                !Host::application().seen(&tag).is_empty()
-            })
-            .await;
+            asked(&tag).await;
             assistant.cancel().await;
-            wait_until("the provider's connection is closed", async || {
-                Host::application().abandoned(&tag) == 1
-            })
-            .await;
+            abandoned(&tag).await;
             let report = assistant.report().await;
             assert_eq!(report["cancelled"], "cancelled", "{library:?} {mode}");
         }
@@ -229,17 +226,11 @@ async fn disconnecting_aborts_the_outgoing_request() {
     given.connect("amy", &harness::secret()).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
-    let asked = wait_until("the provider is asked", async || {
-        !Host::application().seen(&tag).is_empty()
-    });
     tokio::select! {
         called = given.call("user_id=amy", &given.fetch, json!({ "url": url })) => panic!("it hangs: {called:#}"),
-        () = asked => {}
+        () = asked(&tag) => {}
     }
-    wait_until("the provider's connection is closed", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    abandoned(&tag).await;
 }
 
 #[tokio::test]

@@ -257,10 +257,7 @@ async fn interrupted_refresh_is_tried_once_more() {
         json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
     let call = project.try_send(Method::POST, &path, Body::Json(body), &[]);
     let (answer, setup) = tokio::join!(call, async {
-        wait_until("the application has changed the token", || async {
-            oauth.issuer.granted("refresh_token") == 1
-        })
-        .await;
+        oauth.issuer.wait_for("refresh_token", 1).await;
         host.kill()
     });
     answer.unwrap_err();
@@ -284,10 +281,7 @@ async fn account_revoked_during_refresh_leaves_no_token() {
     let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
     oauth.issuer.hold(true);
     let (answer, ()) = tokio::join!(oauth.execute(&project), async {
-        wait_until("a refresh is under way", || async {
-            oauth.issuer.granted("client_credentials") == 2
-        })
-        .await;
+        oauth.issuer.wait_for("client_credentials", 2).await;
         let path = format!("/connected_accounts/{id}/revoke");
         project.post(&path, &json!({})).await.expect(200);
         assert_eq!(oauth.issuer.good(), 1, "the new token is not known yet");

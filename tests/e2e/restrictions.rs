@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use harness::{Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
+use harness::{Guest, Host, client::Body, guest, host::Setup, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -492,10 +492,7 @@ async fn deleted_auth_config_ends_attempt_at_the_provider() {
     let back = oauth.issuer.visit(url).await;
     oauth.issuer.hold(true);
     let (landed, ()) = tokio::join!(open(&project, &back), async {
-        wait_until("the code is spent", || async {
-            oauth.issuer.granted("authorization_code") == 1
-        })
-        .await;
+        oauth.issuer.wait_for("authorization_code", 1).await;
         let path = format!("/auth_configs/{}", oauth.config);
         project.delete(&path).await.expect(200);
         oauth.issuer.hold(false);

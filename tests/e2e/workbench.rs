@@ -8,6 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
+    cancellation::abandoned,
     given, mcp_endpoints,
     mounts::download,
     tool_router_execution::{execute, mail, with_mail},
@@ -578,10 +579,7 @@ async fn scripts_are_ended_at_their_limits() {
         assert_eq!(ran["data"]["exit_code"], Value::Null);
         assert_eq!(result(&project, &session, "kept").await, "1", "{code}");
     }
-    wait_until("the request of the script ends", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    abandoned(&tag).await;
     let ran = run(&project, &session, "x = bytearray(260_000_000)").await;
     assert_eq!(ran["error"], "MemoryError");
 }

@@ -34,7 +34,7 @@ use crate::{
     fake_app::{ReceivedRequest, percent},
     marked, secret,
     signed::public_key,
-    unique,
+    unique, wait_until,
 };
 
 /// Client id of the project at the server.
@@ -302,6 +302,12 @@ impl Issuer {
     /// Returns the number of times tokens were issued for this grant type.
     pub fn granted(&self, grant_type: &str) -> usize {
         self.state().granted.get(grant_type).copied().unwrap_or(0)
+    }
+
+    /// Waits until tokens were issued for this grant type this many times.
+    pub async fn wait_for(&self, grant_type: &str, count: usize) {
+        let what = format!("{grant_type} is granted {count} times");
+        wait_until(&what, async || self.granted(grant_type) == count).await;
     }
 
     /// Invalidates all access tokens, as if they had expired. Refresh tokens stay valid.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     budget::{assert_refused, start},
-    cancellation::asked,
+    cancellation::{abandoned, asked},
     files::uploaded,
     given,
 };
@@ -193,10 +193,7 @@ async fn disconnected_caller_frees_its_concurrency_slot() {
         () = asked(&tag) => {}
     }
     neighbor.execute(&echo, json!({ "after": 2 })).await.data();
-    wait_until("the provider's connection is closed", async || {
-        Host::application().abandoned(&tag) == 1
-    })
-    .await;
+    abandoned(&tag).await;
 }
 
 #[tokio::test]
