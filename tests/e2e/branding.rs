@@ -45,8 +45,7 @@ async fn operator_word_can_change_without_data_loss() {
     let other = project.get("/toolkits?managed_by=service").await;
     other.expect(400);
     let url = json!({ "url": "https://nowhere.example.org/" });
-    let ran = project.execute(&guest::tool(&slug), url).await;
-    ran.expect(200);
+    project.execute(&guest::tool(&slug), url).await.expect(200);
     let managed = project.get("/auth_configs?is_acme_managed=true").await;
     assert_eq!(managed.expect(200)["total_items"], 0);
 

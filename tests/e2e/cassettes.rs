@@ -296,8 +296,7 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
         kept.text
     );
     for (project, path) in [(&stores, "big/large/300000"), (&quiet, "echo/quiet")] {
-        let missing = cassette(project, path).await;
-        missing.expect(404);
+        cassette(project, path).await.expect(404);
     }
     let data = host.data();
     let (_folder, status) = host.terminate().await;

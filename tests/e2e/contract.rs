@@ -1062,12 +1062,10 @@ async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
     let nobody = &clients.nobody;
-    let guessed = nobody.post("/api_key_revocation", &guess).await;
-    guessed.expect(200);
+    nobody.post("/api_key_revocation", &guess).await.expect(200);
     let back = nobody.get("/toolkits/auth/callback?state=none").await;
     back.expect(400);
-    let one = clients.project.get("/auth/session/info").await;
-    one.expect(200);
+    clients.project.get("/auth/session/info").await.expect(200);
     let projects = "/org/owner/project/list";
     while host.as_org().get(projects).await.status != 429 {}
     for operation in CLIENT_OPERATIONS.iter() {

@@ -300,8 +300,7 @@ async fn another_projects_file_is_not_found() {
     let unknown = copy(&other, slug, "file_AAAAAAAAAAAA").await.expect(404);
     assert_eq!(foreign["error"]["slug"], unknown["error"]["slug"]);
     for malformed in ["../../x", "file_", "", "ca_AAAAAAAAAAAA"] {
-        let refused = copy(&other, slug, malformed).await;
-        refused.expect(400);
+        copy(&other, slug, malformed).await.expect(400);
     }
     assert_eq!(other.get("/files/list").await.expect(200)["total_items"], 0);
 }

@@ -213,8 +213,7 @@ async fn null_for_optional_argument_is_absent() {
     let tool = |name: &str| format!("{}_{name}", slug.to_uppercase());
     let tag = unique(8);
     let arguments = json!({ "tag": tag, "id": 7, "fields": null, "filter": null });
-    let read = project.execute(&tool("GET_ITEM"), arguments).await;
-    read.data();
+    project.execute(&tool("GET_ITEM"), arguments).await.data();
     let arguments =
         json!({ "tag": tag, "id": 7, "name": "x", "parent": { "name": "y", "parent": null } });
     project.execute(&tool("SET_ITEM"), arguments).await.data();

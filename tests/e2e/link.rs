@@ -202,8 +202,7 @@ async fn link_page_reports_errors_without_secrets() {
     assert_eq!(read["state"]["val"], val);
     let tag = harness::unique(8);
     let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
-    let called = project.execute(&guest::tool(&slug), arguments).await;
-    called.data();
+    project.execute(&guest::tool(&slug), arguments).await.data();
     let seen = &Host::application().seen(&tag)[0];
     assert_eq!(seen.header("authorization"), format!("Bearer {key}"));
 }

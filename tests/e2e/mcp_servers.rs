@@ -119,8 +119,7 @@ async fn change_leaves_other_fields_alone() {
     let id = given.server("Before").await;
     let path = format!("/mcp/{id}");
     let change = json!({ "name": "After" });
-    let changed = given.project.patch(&path, &change).await;
-    let changed = changed.expect(200);
+    let changed = given.project.patch(&path, &change).await.expect(200);
     assert_eq!(changed["auth_config_ids"], json!([given.config]));
     assert_eq!(changed["toolkits"], json!([given.toolkit]));
     let none = json!({ "auth_config_ids": [], "toolkits": [] });

@@ -52,8 +52,7 @@ async fn requests_and_executions_are_counted() {
     let toolkit = given::toolkit_of(&tool);
     let project = host.as_project();
     for word in ["a", "b"] {
-        let ran = project.execute(&tool, json!({ "word": word })).await;
-        ran.data();
+        project.execute(&tool, json!({ "word": word })).await.data();
     }
     project.execute("NO_SUCH_TOOL", json!({})).await.expect(404);
     assert_eq!(project.try_get_root("/no/such/page").await, Some(404));

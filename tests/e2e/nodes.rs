@@ -113,8 +113,7 @@ async fn change_of_mcp_server_is_seen_by_all() {
     })
     .await;
     let id = here.rsplit('/').next().unwrap();
-    let removed = project.delete(&format!("/mcp/{id}")).await;
-    removed.expect(200);
+    project.delete(&format!("/mcp/{id}")).await.expect(200);
     assert_eq!(ping(&client, &here).await, 404);
     wait_until_seen("the other server misses it", async || {
         ping(&client, &there).await == 404

@@ -79,8 +79,7 @@ async fn prompt_becomes_valid_arguments() {
     assert_eq!(log["metrics"]["language_model"], took);
     assert_eq!(log["data"]["arguments"], json!({ "count": 3 }));
     let malformed = [("x-llm-gateway-headers", "{")];
-    let refused = say(&project, &tool, "x", &malformed).await;
-    refused.expect(400);
+    say(&project, &tool, "x", &malformed).await.expect(400);
 }
 
 #[tokio::test]
@@ -119,8 +118,7 @@ async fn uncorrected_model_output_is_quoted_and_refused() {
     assert!(refused.problems()[0].starts_with("count: "), "{refused:#?}");
     assert_eq!(asked(Host::application(), &tag).len(), 2);
     assert_nothing_ran(&project).await;
-    let missing = say(&project, "NO_SUCH_TOOL", "x", &[]).await;
-    missing.expect(404);
+    say(&project, "NO_SUCH_TOOL", "x", &[]).await.expect(404);
     assert_eq!(asked(Host::application(), &tag).len(), 2);
 }
 

@@ -98,8 +98,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
     let elsewhere = json!({ "url": format!("https://api.example.com/status/{}/401", oauth.tag) });
     let tool = guest::tool(&oauth.slug);
     for _ in 0..3 {
-        let ran = project.execute(&tool, elsewhere.clone()).await;
-        ran.expect(200);
+        project.execute(&tool, elsewhere.clone()).await.expect(200);
     }
     // A place that is closed to every token costs no refresh.
     assert_eq!(oauth.refreshes(), 1);

@@ -93,8 +93,7 @@ async fn unknown_member_is_refused_at_any_depth() {
         for pointer in pointers {
             let mut body = sample.clone();
             body.pointer_mut(&pointer).unwrap()[UNKNOWN_NAME] = json!(1);
-            let refused = operation.send(&project, Body::Json(body)).await;
-            let refused = refused.expect(400);
+            let refused = operation.send(&project, Body::Json(body)).await.expect(400);
             let path = shown(&format!("{pointer}/{UNKNOWN_NAME}"));
             assert!(is_in_problems(&refused, &path), "{path}: {refused:#?}");
             sent += 1;

@@ -235,8 +235,7 @@ async fn invalid_sharing_lists_are_refused() {
         json!({ "allowed_user_ids": "bob" }),
         json!({ "allow_all_users": "yes" }),
     ] {
-        let refused = change_lists(&project, &id, lists).await;
-        refused.expect(400);
+        change_lists(&project, &id, lists).await.expect(400);
     }
     let public = json!({ "account_type": "PUBLIC" });
     share(&project, &id, public).await.expect(400);

@@ -308,8 +308,7 @@ async fn session_with_proxy_offers_it_as_tool() {
     };
     let without = create(&project, json!({ "user_id": "amy" })).await;
     assert!(!tools(&without).await.contains("SERVICE_PROXY_EXECUTE"));
-    let refused = execute(&project, &without, call.clone()).await;
-    refused.expect(403);
+    execute(&project, &without, call.clone()).await.expect(403);
 
     let config = json!({ "user_id": "amy", "proxy_execute": { "enable": true } });
     let session = create(&project, config).await;

@@ -242,8 +242,7 @@ async fn list_and_detail_tell_what_the_manifest_says() {
     assert_eq!(found["meta"]["tools_count"], 1);
     let categories = project.get("/toolkits/categories").await;
     assert!(categories.expect(200).text.contains("tests"));
-    let unknown = project.get("/toolkits/no_such_toolkit").await;
-    unknown.expect(404);
+    project.get("/toolkits/no_such_toolkit").await.expect(404);
 }
 
 #[tokio::test]

@@ -316,8 +316,7 @@ async fn disabled_instance_is_hidden_until_enabled() {
         std::slice::from_ref(&one)
     );
     let all = format!("{ACTIVE_PATH}?show_disabled=true");
-    let listed = given.project.get(&all).await;
-    let listed = listed.expect(200);
+    let listed = given.project.get(&all).await.expect(200);
     assert!(listed["items"][0]["disabled_at"].is_string(), "{listed:#?}");
     assert_eq!(listed["items"][0]["disabled_reason"], Value::Null);
     given.set(&one, "enable").await.expect(200);
