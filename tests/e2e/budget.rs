@@ -539,10 +539,8 @@ impl Greedy {
     /// Publishes the tool. `execute` finds the number in `$i`; `items` adds definitions that it
     /// needs.
     async fn new(imports: &str, items: &str, execute: &str) -> Self {
-        let (items, execute) = (
-            format!("{}{items}", guest::PARSE_NUMBER),
-            format!("{READ_COUNT} {execute}"),
-        );
+        let items = format!("{}{items}", guest::PARSE_NUMBER);
+        let execute = format!("{READ_COUNT} {execute}");
         Self::of(&Guest {
             imports,
             items: &items,
@@ -741,10 +739,8 @@ async fn call_file_limits_are_enforced() {
             .collect::<Vec<_>>()
     };
     assert_refused("At the limit", &run(keys(32)).await, 404, "File_NotFound");
-    let (row, invalid) = (
-        "Number of files of one call",
-        "ActionExecute_ArgumentsInvalid",
-    );
+    let row = "Number of files of one call";
+    let invalid = "ActionExecute_ArgumentsInvalid";
     assert_refused(row, &run(keys(33)).await, 400, invalid);
 
     let half = uploaded(&project, &slug, &vec![1; 512 << 10]).await;

@@ -224,10 +224,8 @@ async fn manipulated_authorization_never_leaks_the_code() {
         let (_, page) = link(&project, &own.config, json!({})).await;
 
         let made = own.begin(&project, "https://app.example/done").await;
-        let (id, away) = (
-            made["id"].as_str().unwrap(),
-            made["redirect_url"].as_str().unwrap(),
-        );
+        let id = made["id"].as_str().unwrap();
+        let away = made["redirect_url"].as_str().unwrap();
         let opened = (bent.opens)(away, &other);
         let visited = if opened.starts_with(&other.issuer.url()) {
             &other
@@ -341,10 +339,8 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let back = oauth.visit(&made).await;
     let place = back.strip_prefix(&one.url).unwrap();
     let all = (0..9).map(|number| {
-        let (host, url) = (
-            hosts[number % 3],
-            format!("{}{place}", hosts[number % 3].url),
-        );
+        let host = hosts[number % 3];
+        let url = format!("{}{place}", hosts[number % 3].url);
         async move { open(&host.anonymous(), &url).await.status }
     });
     let mut statuses = join_all(all).await;

@@ -127,11 +127,9 @@ async fn missing_or_unreadable_certificate_is_refused() {
 #[tokio::test]
 async fn revoked_or_deleted_certificate_is_erased() {
     let (host, application) = start().await;
-    let (project, slug, own) = (
-        host.as_project(),
-        given::slug(),
-        application.certificate("own"),
-    );
+    let project = host.as_project();
+    let slug = given::slug();
+    let own = application.certificate("own");
     given::publish_with_scheme(&host, &slug, scheme()).await;
     let id = project
         .connect(&slug, "API_KEY", "default", values(&own))

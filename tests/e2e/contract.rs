@@ -284,10 +284,8 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     let account = given::account(&config, "amy", &harness::secret());
     let made = seen.call(&project, "connected_accounts_create", NO_VALUES, account);
     let account = string(&made.await.expect(201)["id"]);
-    let (config, account) = (
-        [("nanoid", &*config), ("status", "DISABLED")],
-        [("nanoid", &*account)],
-    );
+    let config = [("nanoid", &*config), ("status", "DISABLED")];
+    let account = [("nanoid", &*account)];
     let calls: [Call; _] = [
         ("auth_configs_list", NO_VALUES, NO_BODY, 200),
         ("auth_configs_read", &config, NO_BODY, 200),
@@ -524,10 +522,8 @@ async fn webhook_subscriptions(project: &Client, seen: &mut ReceivedRequest) {
     let delivery = [subscription[0], ("delivery_id", &*sent)];
     let replay = "webhook_subscriptions_replay_delivery";
     let elsewhere = json!({ "webhook_url": "https://hooks.example.com/copy" });
-    let (ranged, version) = (
-        json!({ "include_delivered": true }),
-        json!({ "version": "V2" }),
-    );
+    let ranged = json!({ "include_delivered": true });
+    let version = json!({ "version": "V2" });
     let calls: [Call; _] = [
         ("internal_read_trigger_log", &entry, NO_BODY, 200),
         // The endpoint cannot be reached, so that the delivery is pending.
@@ -575,10 +571,8 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
     let session = seen.call(project, "tool_router_create", NO_VALUES, config);
     let session = string(&session.await.expect(201)["session_id"]);
     let id = [("session_id", &*session)];
-    let (tags, outdated) = (
-        json!({ "tags": [] }),
-        json!({ "expected_config_version": 99 }),
-    );
+    let tags = json!({ "tags": [] });
+    let outdated = json!({ "expected_config_version": 99 });
     let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
@@ -607,10 +601,8 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
 /// Calls each operation of the files of a session successfully.
 async fn mounts(project: &Client, seen: &mut ReceivedRequest, session: &str) {
     let id = [("session_id", session), ("mount_id", "files")];
-    let (upload, file) = (
-        "tool_router_mount_upload_url",
-        json!({ "mount_relative_path": "a.txt" }),
-    );
+    let upload = "tool_router_mount_upload_url";
+    let file = json!({ "mount_relative_path": "a.txt" });
     let asked = seen.call(project, upload, &id, file.clone()).await;
     put(project, &asked.expect(201)["upload_url"], b"a").await;
     let calls: [Call; _] = [

@@ -266,11 +266,9 @@ async fn non_component_artifact_is_refused() {
 
 #[tokio::test]
 async fn path_like_slug_is_refused() {
-    let (registry, author, host) = (
-        Registry::start().await,
-        Author::new(),
-        Setup::new().start().await,
-    );
+    let registry = Registry::start().await;
+    let author = Author::new();
+    let host = Setup::new().start().await;
     let repository = format!("tools/{}", author.slug);
     let digest = author.push(&registry, "a", "a.wasm");
     let mut artefact = manifest_of(&registry, &digest);

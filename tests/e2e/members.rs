@@ -53,10 +53,8 @@ async fn member_acts_in_named_or_default_project() {
     let host = Host::shared().await;
     let session = host.new_project().await.get(SESSION_INFO_PATH).await;
     let project = &session["project"];
-    let (org, id) = (
-        project["org_id"].as_str().unwrap(),
-        project["nano_id"].as_str().unwrap(),
-    );
+    let org = project["org_id"].as_str().unwrap();
+    let id = project["nano_id"].as_str().unwrap();
     let oldest = host.as_project().project_id().await;
     let member = host.new_member("admin").await;
     let default = member.get(SESSION_INFO_PATH).await.expect(200);

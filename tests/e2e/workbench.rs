@@ -87,10 +87,8 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
     let tool = guest::tool(&slug);
     let fetch =
         |path: String| format!("run_tool('{tool}', {{'url': 'https://api.example.com{path}'}})");
-    let (first, second) = (
-        fetch(format!("/slow/{running}/5000")),
-        fetch(format!("/echo/{next}")),
-    );
+    let first = fetch(format!("/slow/{running}/5000"));
+    let second = fetch(format!("/echo/{next}"));
     let code = format!(
         "{first}\ntry:\n    {second}\n    told = ''\nexcept ToolError as cause:\n    told = str(cause)\ntold"
     );

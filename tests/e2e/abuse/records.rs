@@ -39,10 +39,8 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
     let client = |writer: usize| &clients[writer % clients.len()];
     let config = project.auth_config(slug, "API_KEY", json!({})).await;
     let id = account(project, &config, "default").await;
-    let (config, id) = (
-        format!("/auth_configs/{config}"),
-        format!("/connected_accounts/{id}"),
-    );
+    let config = format!("/auth_configs/{config}");
+    let id = format!("/connected_accounts/{id}");
     let asked = files::ask(project, slug, b"the same", json!({})).await;
     let asked = asked.expect(200);
     let mut statuses = Vec::new();
