@@ -356,8 +356,7 @@ async fn state_is_answered_once_over_mcp() {
     assert_eq!(ran["structuredContent"], json!({ "to": "bob" }), "{ran:#}");
     let again = call_over_mcp(&project, &url, &tool, &answer).await;
     assert_eq!(again["isError"], true, "{again:#}");
-    let text = again["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("has been answered"), "{text}");
+    given::assert_contains(&again["content"][0]["text"], "has been answered");
 }
 
 #[tokio::test]

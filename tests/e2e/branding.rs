@@ -116,8 +116,7 @@ async fn errors_name_members_and_meta_tools_by_operator_word() {
     let several = json!({ "slug": "ACME_MULTI_EXECUTE_TOOL", "arguments": arguments });
     let done = project.post(&meta, &several).await.expect(200);
     for (index, (_, reason)) in reasons.into_iter().enumerate() {
-        let error = done["data"]["results"][index]["error"].as_str().unwrap();
-        assert!(error.contains(reason), "{error}");
+        given::assert_contains(&done["data"]["results"][index]["error"], reason);
     }
 }
 

@@ -102,8 +102,7 @@ async fn model_output_may_be_corrected_once() {
     let asked = asked(Host::application(), &tag);
     let again = asked[1].1["messages"].as_array().unwrap();
     assert_eq!((asked.len(), &again[2]["content"]), (2, &"three!".into()));
-    let problem = again[3]["content"].as_str().unwrap();
-    assert!(problem.contains("is not JSON"), "{problem}");
+    given::assert_contains(&again[3]["content"], "is not JSON");
     let metrics = &project.log(&id).await["metrics"]["language_model"];
     assert_eq!(metrics["prompt_tokens"], 22, "both rounds are counted");
 }
@@ -113,8 +112,7 @@ async fn uncorrected_model_output_is_quoted_and_refused() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 0}"#]).await;
     let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
     assert_eq!(refused["error"]["slug"], "ActionExecute_TextNotUnderstood");
-    let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains(r#"{"count": 0}"#), "{message}");
+    given::assert_contains(&refused["error"]["message"], r#"{"count": 0}"#);
     assert!(refused.problems()[0].starts_with("count: "), "{refused:#?}");
     assert_eq!(asked(Host::application(), &tag).len(), 2);
     assert_nothing_ran(&project).await;
