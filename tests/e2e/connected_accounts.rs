@@ -195,8 +195,7 @@ async fn switched_off_on_and_deleted() {
 
 #[tokio::test]
 async fn newest_active_account_is_used() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let tag = harness::unique(8);
     for key in [harness::marked!("first-"), harness::marked!("second-")] {

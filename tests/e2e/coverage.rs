@@ -141,8 +141,7 @@ async fn every_body_field_refuses_a_wrong_type() {
 
 #[tokio::test]
 async fn every_route_refuses_other_methods() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let paths: BTreeSet<_> = CLIENT_OPERATIONS
         .iter()
         .map(|operation| (&operation.path, operation.addressed()))

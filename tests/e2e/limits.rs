@@ -25,8 +25,7 @@ fn head(method: &str, path: &str, more: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn oversized_chunked_bodies_are_refused() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     for (path, limit) in [
         ("/auth_configs".to_owned(), 1 << 20),

@@ -557,8 +557,7 @@ async fn session(project: &Client, tool: &str) -> String {
 
 #[tokio::test]
 async fn session_exposes_exactly_its_tools() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let tool = given::shared_echo().await;
     let config = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
     let made = project.post("/tool_router/session", &config).await;

@@ -425,8 +425,7 @@ async fn project_deletion_can_revoke_tokens() {
 
 #[tokio::test]
 async fn account_key_and_alias_can_be_updated() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let made = given::made_account(&project, &config, "amy", harness::marked!("k-old-")).await;
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());

@@ -7,8 +7,7 @@ use crate::given;
 
 #[tokio::test]
 async fn a_key_learns_its_project_under_both_prefixes() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let older = project.get("/auth/session/info").await.expect(200);
     let newer = project.clone().with_newer_prefix();
     let newer = newer.get("/auth/session/info").await.expect(200);

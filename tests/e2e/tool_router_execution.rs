@@ -262,8 +262,7 @@ async fn multi_execute_keeps_order_and_partial_failures() {
 
 #[tokio::test]
 async fn proxy_requests_stay_in_the_scope() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
     project.connect_with_key(toolkit, "amy").await;
     let request = json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET" });
@@ -293,8 +292,7 @@ async fn proxy_requests_stay_in_the_scope() {
 
 #[tokio::test]
 async fn session_with_proxy_offers_it_as_tool() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
     project.connect_with_key(toolkit, "amy").await;
     let arguments = json!({

@@ -217,8 +217,7 @@ async fn replaced_compiled_file_is_recompiled() {
 
 #[tokio::test]
 async fn list_and_detail_tell_what_the_manifest_says() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     let detail = format!("/toolkits/{}", slug.to_uppercase());
     let detail = project.get(&detail).await.expect(200);

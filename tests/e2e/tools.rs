@@ -149,8 +149,7 @@ async fn arguments_and_text_are_mutually_exclusive() {
 
 #[tokio::test]
 async fn the_old_name_of_the_user_is_understood() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
+    let project = Host::shared().await.new_project().await;
     let slug = given::keyed().await;
     project.connect_with_key(slug, "amy").await;
     let path = format!("/tools/execute/{}", guest::tool(slug));
