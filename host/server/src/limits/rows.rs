@@ -106,7 +106,7 @@ pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
         row("Requests without a key from one address to one project in ten minutes", part(limits.stranger_address_rate(), "or an eighth of `limits.rate_per_project` if that is set"), TOO_MANY, "tests/e2e/limits.rs address_without_key_has_part_of_rate"),
         set("Requests with one key in ten minutes", "limits.rate_per_key", TOO_MANY, "tests/e2e/limits.rs each_key_has_its_own_rate_limit"),
         row("Keys of a project", MAX_KEYS_PER_OWNER, REQUEST_INVALID, "tests/e2e/keys.rs names_restrictions_and_number_of_keys_are_checked"),
-        set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`", "tests/e2e/limits.rs key_guessing_is_rate_limited"),
+        set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         set("Time that a stopping server waits for running requests", "limits.drain_s", "their connections are closed", "tests/e2e/stopping.rs endless_call_does_not_prevent_stopping"),
     ]
 }
