@@ -88,7 +88,9 @@ impl Default for Guest<'_> {
             foreign: None,
         }
     }
+}
 
+impl Guest<'_> {
     /// Returns a guest that returns its arguments.
     pub fn echo() -> Self {
         Self::default()

@@ -219,10 +219,8 @@ async fn files_go_out_as_parts_and_as_bodies() {
     ] {
         assert!(parts.contains(expected), "{expected}: {parts}");
     }
-    assert_eq!(
-        (seen[1].method.as_str(), &seen[1].body[..]),
-        ("PUT", &b"from a file"[..])
-    );
+    assert_eq!(seen[1].method.as_str(), "PUT");
+    assert_eq!(&seen[1].body[..], &b"from a file"[..]);
 }
 
 #[tokio::test]
@@ -298,10 +296,8 @@ async fn the_context_names_run_user_and_time() {
     let answer = project.post("/tools/execute/ABI_TELL_CONTEXT", &body).await;
     let log_id = answer["log_id"].clone();
     let data = answer.data();
-    assert_eq!(
-        (&data["run_id"], &data["user_id"]),
-        (&log_id, &"amy".into())
-    );
+    assert_eq!(data["run_id"], log_id);
+    assert_eq!(data["user_id"], "amy");
     assert!(
         (1..=30_000).contains(&data["remaining_ms"].as_u64().unwrap()),
         "{data}"
@@ -316,10 +312,8 @@ async fn an_error_arrives_with_all_it_carries() {
     assert_eq!(answer.failure(), "too_weak");
     assert_eq!(answer["error"], "too_weak: the tea is");
     let data = &answer["data"];
-    assert_eq!(
-        (&data["upstream_status"], &data["retry_after_ms"]),
-        (&418.into(), &1500.into())
-    );
+    assert_eq!(data["upstream_status"], 418);
+    assert_eq!(data["retry_after_ms"], 1500);
     assert_eq!(data["details"], json!({ "teapot": true }));
 }
 

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use harness::{Host, Inbox, fake_app, inbox::INBOX_ORIGIN, wait_until};
 use serde_json::json;
 
-use crate::given::Oauth;
+use crate::given::{self, Oauth};
 
 const EXPIRED_EVENT: &str = "service.connected_account.expired";
 
@@ -69,10 +69,7 @@ async fn event_masks_secrets_that_reads_show() {
     let host = setup.start().await;
     let project = host.as_project();
     let shown = json!({ "mask_secret_keys_in_connected_account": false });
-    project
-        .patch("/org/project/config", &shown)
-        .await
-        .expect(200);
+    given::configure(&project, shown).await;
     let body = json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": [EXPIRED_EVENT] });
     let subscription = project.post("/webhook_subscriptions", &body).await;
     subscription.expect(201);

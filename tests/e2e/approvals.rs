@@ -13,18 +13,12 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, create, keyed},
+    tool_router_execution::{execute, mail, with_mail},
+    tool_router_sessions::{SESSION_PATH, create, with_keyed},
 };
 
-/// Creates a project and publishes the mail toolkit.
-async fn with_mail() -> (Client, String) {
-    let host = Host::shared().await;
-    (host.new_project().await, mail(host).await)
-}
-
 /// Asserts that no tool has run in a project.
-async fn assert_nothing_ran(project: &Client) {
+pub(crate) async fn assert_nothing_ran(project: &Client) {
     let logs = project.post("/logs/tool_execution", &json!({})).await;
     assert_eq!(logs.expect(200)["logs"], json!([]));
 }
@@ -83,10 +77,8 @@ async fn approve(project: &Client, session: &str, call: &Value) {
 async fn ask(project: &Client, session: &str, call: &Value) -> Answer {
     let asked = execute(project, session, call.clone()).await.expect(200);
     assert_eq!(asked["result_type"], "input_required", "{asked:#?}");
-    assert_eq!(
-        (&asked["data"], &asked["error"]),
-        (&json!({}), &Value::Null)
-    );
+    assert_eq!(asked["data"], json!({}));
+    assert_eq!(asked["error"], Value::Null);
     asked
 }
 
@@ -262,8 +254,7 @@ async fn state_is_answered_once() {
 
 #[tokio::test]
 async fn call_that_did_not_start_keeps_its_approval() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let config = with_permissions(json!({ "default": "ask_every_call" }));
     let session = create(&project, config).await;
@@ -329,9 +320,8 @@ pub(crate) async fn call_over_mcp(
     tool: &str,
     answer: &Value,
 ) -> Value {
-    let mut params = json!({ "name": tool, "arguments": { "to": "bob" } });
-    let given = answer.as_object().unwrap().clone();
-    params.as_object_mut().unwrap().extend(given);
+    let params = json!({ "name": tool, "arguments": { "to": "bob" } });
+    let mut params = given::merged(params, answer);
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -367,8 +357,7 @@ async fn state_is_answered_once_over_mcp() {
     assert_eq!(ran["structuredContent"], json!({ "to": "bob" }), "{ran:#}");
     let again = call_over_mcp(&project, &url, &tool, &answer).await;
     assert_eq!(again["isError"], true, "{again:#}");
-    let text = again["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("has been answered"), "{text}");
+    given::assert_contains(&again["content"][0]["text"], "has been answered");
 }
 
 #[tokio::test]
@@ -540,8 +529,7 @@ async fn permissions_are_shown_with_session_and_versions() {
 
 #[tokio::test]
 async fn one_approval_holds_for_one_account() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let older = project.connect_with_key(&toolkit, "amy").await;
     let newer = project.connect_with_key(&toolkit, "amy").await;
     let config = json!({ "default": "allow_all", "overrides": { &toolkit: "ask_once" } });

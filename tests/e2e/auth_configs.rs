@@ -29,14 +29,11 @@ async fn made_read_listed_and_deleted() {
     assert!(id.starts_with("ac_") && id.len() == 15, "{id}");
     let path = format!("/auth_configs/{id}");
     let read = project.get(&path).await.expect(200);
-    assert_eq!(
-        (&read["name"], &read["auth_scheme"], &read["type"]),
-        (&"mine".into(), &"API_KEY".into(), &"custom".into())
-    );
-    assert_eq!(
-        (&read["status"], &read["no_of_connections"]),
-        (&"ENABLED".into(), &0.into())
-    );
+    assert_eq!(read["name"], "mine");
+    assert_eq!(read["auth_scheme"], "API_KEY");
+    assert_eq!(read["type"], "custom");
+    assert_eq!(read["status"], "ENABLED");
+    assert_eq!(read["no_of_connections"], 0);
     assert_eq!(read["is_service_managed"], false);
     let list = project.get("/auth_configs").await.expect(200);
     assert_eq!(list["items"][0]["id"], id.as_str());
@@ -52,7 +49,7 @@ async fn made_read_listed_and_deleted() {
         assert_eq!(total(&project, filter).await, found, "{filter}");
     }
     project.delete(&path).await.expect(200);
-    project.get(&path).await.expect(404).assert_envelope();
+    project.get(&path).await.expect(404);
     project.delete(&path).await.expect(404);
     assert_eq!(total(&project, "").await, 0);
 }
@@ -111,7 +108,7 @@ async fn unsupported_auth_scheme_is_refused() {
         let custom = json!({ "type": "use_custom_auth", "authScheme": scheme, "credentials": {} });
         let body = json!({ "toolkit": { "slug": slug }, "auth_config": custom });
         let refused = project.post("/auth_configs", &body).await;
-        refused.expect(status).assert_envelope();
+        refused.expect(status);
     }
     let wrong = json!({ "toolkit": 7 });
     project.post("/auth_configs", &wrong).await.expect(400);
@@ -132,14 +129,9 @@ async fn tools_of_other_toolkits_are_refused() {
             },
         })
     };
-    let with = |mut lists: Value, settings: Value| {
-        let members = settings.as_object().unwrap().clone();
-        lists.as_object_mut().unwrap().extend(members);
-        lists
-    };
     let custom = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
     let create = async |lists: Value| {
-        let config = with(lists, custom.clone());
+        let config = given::merged(lists, &custom);
         let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
         project.post("/auth_configs", &body).await
     };
@@ -149,7 +141,7 @@ async fn tools_of_other_toolkits_are_refused() {
         made["auth_config"]["id"].as_str().unwrap()
     );
     let change = async |lists: Value| {
-        let body = with(lists, json!({ "type": "custom" }));
+        let body = given::merged(lists, &json!({ "type": "custom" }));
         project.patch(&path, &body).await
     };
     for (wrong, similar) in [
@@ -229,21 +221,6 @@ async fn only_the_oauth_scheme_requires_a_client() {
     let refused = project.post("/auth_configs", &body).await.expect(400);
     assert!(refused.text.contains("client_id"), "{refused:?}");
     project.auth_config(slug, "API_KEY", json!({})).await;
-}
-
-#[tokio::test]
-async fn malformed_id_differs_from_unknown_id() {
-    let project = Host::shared().await.new_project().await;
-    for (id, status) in [
-        ("ac_AAAAAAAAAAAA", 404),
-        ("ac_short", 400),
-        ("ca_AAAAAAAAAAAA", 400),
-        ("7", 400),
-        ("ac_AAAAAAAAAAA%21", 400),
-    ] {
-        let refused = project.get(&format!("/auth_configs/{id}")).await;
-        refused.expect(status).assert_envelope();
-    }
 }
 
 #[tokio::test]

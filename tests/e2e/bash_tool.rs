@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     budget::assert_refused,
-    mounts::{download, download_url, upload},
-    tool_router_sessions::{SESSION_PATH, create},
+    mounts::{download, download_url, session, upload},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta},
 };
 
 /// Command that needs much processor time and little memory.
@@ -16,14 +16,9 @@ const BUSY_COMMAND: &str = "jq -n 'last(range(1e12))'";
 const LARGE_COMMAND: &str = "head -c 1000000 /dev/zero | tr '\\0' '\\n' > a
     for i in 1 2 3 4 5; do cat a a > b; mv b a; done; sort a";
 
-async fn session(project: &Client) -> String {
-    create(project, json!({ "user_id": "amy" })).await
-}
-
-async fn shell(project: &Client, session: &str, command: &str) -> Answer {
-    let body = json!({ "slug": "SERVICE_REMOTE_BASH_TOOL", "arguments": { "command": command } });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &body).await
+pub(crate) async fn shell(project: &Client, session: &str, command: &str) -> Answer {
+    let arguments = json!({ "command": command });
+    execute_meta(project, session, "SERVICE_REMOTE_BASH_TOOL", arguments).await
 }
 
 /// Runs a command that ends by itself, and returns its data.
@@ -41,15 +36,9 @@ async fn ended(project: &Client, session: &str, command: &str) -> String {
     error
 }
 
-async fn project_and_session() -> (Client, String) {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
-    (project, session)
-}
-
 #[tokio::test]
 async fn command_works_on_files_of_session() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     let rows = "name,amount\nb,2\na,40\nc,\n";
     upload(&project, &session, "in/rows.csv", rows.as_bytes()).await;
     let command = "pwd; tail -n +2 in/rows.csv | sort | awk -F, '{s+=$2} END {print s}'
@@ -57,14 +46,10 @@ async fn command_works_on_files_of_session() {
         echo '{\"a\": [1, 2]}' | jq '.a[1]'; echo warning >&2; rm in/rows.csv; mkdir empty; exit 3";
     let data = run(&project, &session, command).await;
     assert_eq!(data["stdout"], "/mnt/files\n42\n4\n2\n");
-    assert_eq!(
-        (&data["stdoutLines"], &data["stderrLines"]),
-        (&json!(4), &json!(1))
-    );
-    assert_eq!(
-        (&data["stderr"], &data["exit_code"]),
-        (&json!("warning\n"), &json!(3))
-    );
+    assert_eq!(data["stdoutLines"], 4);
+    assert_eq!(data["stderrLines"], 1);
+    assert_eq!(data["stderr"], "warning\n");
+    assert_eq!(data["exit_code"], 3);
     let got = download(&project, &session, "out.csv").await;
     assert_eq!(got.bytes, rows.replace(',', ";").into_bytes());
     let left = run(&project, &session, "find . -type f").await;
@@ -73,7 +58,7 @@ async fn command_works_on_files_of_session() {
 
 #[tokio::test]
 async fn network_commands_say_what_to_call() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     for name in ["curl", "wget", "ssh"] {
         let data = run(&project, &session, &format!("{name} https://example.com")).await;
         let expected = format!(
@@ -86,7 +71,7 @@ async fn network_commands_say_what_to_call() {
 
 #[tokio::test]
 async fn bytes_survive_the_shell() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     // Content that compresses little: the shell refuses to unpack what grows a hundredfold.
     let mixed = (0..100_000u32).map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes()[2]);
     let bytes: Vec<u8> = mixed.collect();
@@ -109,7 +94,7 @@ async fn bytes_survive_the_shell() {
 
 #[tokio::test]
 async fn long_output_becomes_a_file() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     let data = run(&project, &session, "seq 1 20000").await;
     assert_eq!(data["stdoutLines"], 20_000);
     let path = data["stdout_file_path"].as_str().unwrap();
@@ -134,10 +119,8 @@ async fn files_of_command_count_toward_shared_memory() {
 #[tokio::test]
 async fn host_is_out_of_reach() {
     let variable = format!("SECRET_{}", unique(8));
-    let host = Setup::new()
-        .with_variable(&variable, "visible")
-        .start()
-        .await;
+    let setup = Setup::new().with_variable(&variable, "visible");
+    let host = setup.start().await;
     let project = host.as_project();
     let session = session(&project).await;
     let seen = |command: String| {
@@ -182,7 +165,7 @@ async fn host_is_out_of_reach() {
 
 #[tokio::test]
 async fn hostile_commands_are_ended() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     upload(&project, &session, "kept.txt", b"kept").await;
     for command in [
         "rm kept.txt; for ((;;)); do echo x >> kept.txt; done",
@@ -197,7 +180,7 @@ async fn hostile_commands_are_ended() {
 
 #[tokio::test]
 async fn endless_loop_changes_no_file() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     ended(&project, &session, "echo a > a.txt; while true; do :; done").await;
     let data = run(&project, &session, "ls; echo next").await;
     assert_eq!(data["stdout"], "next\n");
@@ -231,7 +214,7 @@ async fn assert_ended_by(project: &Client, command: &str, limit: &str) {
 
 #[tokio::test]
 async fn fork_bombs_memory_and_output_are_contained() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     for command in [
         ":(){ :|:& };:",
         "x=xxxxxxxxxxxxxxxx; while true; do x=$x$x; done",
@@ -251,7 +234,7 @@ async fn fork_bombs_memory_and_output_are_contained() {
 
 #[tokio::test]
 async fn too_many_files_are_not_stored() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     let command = "for i in $(seq 1 1000); do echo > f$i; done; echo ran";
     let answer = shell(&project, &session, command).await.expect(200);
     assert_eq!(answer["data"]["stdout"], "ran\n");
@@ -262,7 +245,7 @@ async fn too_many_files_are_not_stored() {
 
 #[tokio::test]
 async fn commands_of_a_session_take_turns() {
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     run(&project, &session, "echo 0 > n").await;
     let commands = (0..6).map(|_| {
         run(
@@ -322,6 +305,6 @@ async fn shell_needs_the_workbench() {
     let session = create(&project, config).await;
     shell(&project, &session, "echo x").await.expect(403);
     let long = "x".repeat((256 << 10) + 1);
-    let (project, session) = project_and_session().await;
+    let (project, session) = amys_session().await;
     shell(&project, &session, &long).await.expect(400);
 }

@@ -8,9 +8,7 @@ use crate::{given, link::link};
 #[tokio::test(flavor = "multi_thread")]
 async fn link_page_works_with_keyboard_alone() {
     let (host, project) = Host::shared_with_project().await;
-    let name = json!({ "display_name": "Acme" });
-    let named = project.patch("/org/project/config", &name).await;
-    named.expect(200);
+    given::configure(&project, json!({ "display_name": "Acme" })).await;
     let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     manifest["auth"][0]["fields"] = json!([
         { "name": "api_key", "title": "API key", "description": "Settings, then Keys.", "secret": true },
@@ -119,10 +117,7 @@ async fn link_page_shows_logos_and_scopes_in_words() {
     let toolkit = manifest["slug"].as_str().unwrap();
     let logo = format!("{}/logos/{toolkit}", host.url);
     let settings = json!({ "display_name": "Acme Assistant", "logo_url": logo });
-    project
-        .patch("/org/project/config", &settings)
-        .await
-        .expect(200);
+    given::configure(&project, settings).await;
     let scopes = "https://mail.example.com/auth/messages.readonly, calendar:write, offline_access";
     let credentials =
         json!({ "client_id": "c", "client_secret": harness::secret(), "scopes": scopes });

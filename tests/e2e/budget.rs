@@ -304,10 +304,8 @@ async fn replayed_response_size_is_limited() {
     let answer = ask(&second, most).await.expect(200);
     assert_eq!(answer.text.len(), 1 << 20);
     let again = ask(&second, most).await.expect(200);
-    assert_eq!(
-        (again.header("idempotency-replayed"), &again.text),
-        ("true", &answer.text)
-    );
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.text, answer.text);
     ask(&third, most + 1).await.expect(200);
     let gone = ask(&third, most + 1).await;
     assert_refused("Answers kept", &gone, 409, "Idempotency_AnswerGone");
@@ -554,10 +552,8 @@ impl Greedy {
     /// Publishes the tool. `execute` finds the number in `$i`; `items` adds definitions that it
     /// needs.
     async fn new(imports: &str, items: &str, execute: &str) -> Self {
-        let (items, execute) = (
-            format!("{}{items}", guest::PARSE_NUMBER),
-            format!("{READ_COUNT} {execute}"),
-        );
+        let items = format!("{}{items}", guest::PARSE_NUMBER);
+        let execute = format!("{READ_COUNT} {execute}");
         Self::of(&Guest {
             imports,
             items: &items,
@@ -755,10 +751,8 @@ async fn call_file_limits_are_enforced() {
             .collect::<Vec<_>>()
     };
     assert_refused("At the limit", &run(keys(32)).await, 404, "File_NotFound");
-    let (row, invalid) = (
-        "Number of files of one call",
-        "ActionExecute_ArgumentsInvalid",
-    );
+    let row = "Number of files of one call";
+    let invalid = "ActionExecute_ArgumentsInvalid";
     assert_refused(row, &run(keys(33)).await, 400, invalid);
 
     let half = uploaded(&project, &slug, &vec![1; 512 << 10]).await;

@@ -94,14 +94,10 @@ impl Bent {
 
 /// Returns the number of requests to the token endpoints of these providers.
 fn sent(all: &[&Oauth]) -> usize {
-    let of = |oauth: &Oauth| {
-        Host::application()
-            .seen(&oauth.tag)
-            .iter()
-            .filter(|seen| seen.path.ends_with("/token"))
-            .count()
-    };
-    all.iter().map(|oauth| of(oauth)).sum()
+    let sent = all
+        .iter()
+        .map(|oauth| Host::application().asked(&oauth.tag, "/token"));
+    sent.sum()
 }
 
 /// Returns a parameter of an address; empty if it is absent.
@@ -228,10 +224,8 @@ async fn manipulated_authorization_never_leaks_the_code() {
         let (_, page) = link(&project, &own.config, json!({})).await;
 
         let made = own.begin(&project, "https://app.example/done").await;
-        let (id, away) = (
-            made["id"].as_str().unwrap(),
-            made["redirect_url"].as_str().unwrap(),
-        );
+        let id = made["id"].as_str().unwrap();
+        let away = made["redirect_url"].as_str().unwrap();
         let opened = (bent.opens)(away, &other);
         let visited = if opened.starts_with(&other.issuer.url()) {
             &other
@@ -279,10 +273,8 @@ async fn manipulated_authorization_never_leaks_the_code() {
 
 #[tokio::test]
 async fn expired_state_is_rejected() {
-    let host = given::with_application()
-        .with("connections.pending_s", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.pending_s", "1");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
@@ -344,10 +336,8 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let back = oauth.visit(&made).await;
     let place = back.strip_prefix(&one.url).unwrap();
     let all = (0..9).map(|number| {
-        let (host, url) = (
-            hosts[number % 3],
-            format!("{}{place}", hosts[number % 3].url),
-        );
+        let host = hosts[number % 3];
+        let url = format!("{}{place}", hosts[number % 3].url);
         async move { open(&host.anonymous(), &url).await.status }
     });
     let mut statuses = join_all(all).await;

@@ -83,7 +83,7 @@ impl Scene {
     async fn abandon(&self, by: By, path: &str, tag: &str) {
         tokio::select! {
             ended = self.send(by, path) => panic!("{by:?} was too quick: {ended:#?}"),
-            () = asked(tag) => {}
+            () = Host::application().wait_for_requests(tag, 1) => {}
         }
     }
 
@@ -104,7 +104,7 @@ impl Scene {
             .project
             .exchange_stream(Method::POST, url, &MCP_HEADERS, body)
             .await;
-        asked(tag).await;
+        Host::application().wait_for_requests(tag, 1).await;
         stream
     }
 

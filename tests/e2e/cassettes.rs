@@ -255,10 +255,8 @@ async fn exported_failure_replays_on_the_authors_machine() {
     assert_eq!(failed["error"], error);
     assert_eq!(Host::application().seen(&tag).len(), 1);
 
-    let worked = project
-        .execute("ABI_KEEP", json!({ "message": "x" }))
-        .await
-        .expect(200);
+    let arguments = json!({ "message": "x" });
+    let worked = project.execute("ABI_KEEP", arguments).await.expect(200);
     let why = export(&host, &project, &worked, &file).unwrap_err();
     assert!(
         why.contains("has no cassette") && why.contains("logs.cassettes"),
@@ -298,8 +296,7 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
         kept.text
     );
     for (project, path) in [(&stores, "big/large/300000"), (&quiet, "echo/quiet")] {
-        let missing = cassette(project, path).await;
-        missing.expect(404).assert_envelope();
+        cassette(project, path).await.expect(404);
     }
     let data = host.data();
     let (_folder, status) = host.terminate().await;

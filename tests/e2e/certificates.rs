@@ -127,11 +127,9 @@ async fn missing_or_unreadable_certificate_is_refused() {
 #[tokio::test]
 async fn revoked_or_deleted_certificate_is_erased() {
     let (host, application) = start().await;
-    let (project, slug, own) = (
-        host.as_project(),
-        given::slug(),
-        application.certificate("own"),
-    );
+    let project = host.as_project();
+    let slug = given::slug();
+    let own = application.certificate("own");
     given::publish_with_scheme(&host, &slug, scheme()).await;
     let id = project
         .connect(&slug, "API_KEY", "default", values(&own))
@@ -149,14 +147,10 @@ async fn revoked_or_deleted_certificate_is_erased() {
         .connect(&slug, "API_KEY", "default", values(&own))
         .await;
     assert_eq!(call().await.data()["certificate"], own.fingerprint);
-    project
-        .delete(&format!("/connected_accounts/{id}?revoke_on_delete=true"))
-        .await
-        .expect(200);
-    project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(404);
+    let path = format!("/connected_accounts/{id}?revoke_on_delete=true");
+    project.delete(&path).await.expect(200);
+    let account = format!("/connected_accounts/{id}");
+    project.get(&account).await.expect(404);
     call().await.expect(404);
     let cells = [
         "immediately",

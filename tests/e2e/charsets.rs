@@ -196,7 +196,6 @@ async fn requests_are_read_in_their_charset() {
         "application/json; charset=unknown",
     ] {
         let refused = send(media_type, body(b"b")).await.expect(415);
-        refused.assert_envelope();
         assert_eq!(refused["error"]["slug"], "HTTP_UnsupportedCharset");
     }
     // Bytes that are not of the charset would change the arguments unnoticed.

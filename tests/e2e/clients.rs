@@ -4,24 +4,14 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use harness::{
-    Answer, BucketService, Client, Host, Postgres, fake_app::ReceivedRequest, host::Setup,
-};
+use harness::{Answer, BucketService, Host, Postgres, fake_app::ReceivedRequest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::{
     callbacks::parameter,
+    faults::refreshed,
     given::{self, Oauth, open, status},
 };
-
-/// Creates a toolkit whose provider supports client registration, and an auth config without a
-/// client.
-async fn registering(host: &Host, project: &Client) -> Oauth {
-    Oauth::of(host, project, json!({}), |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await
-}
 
 /// Returns the requests posted to a path of the provider.
 fn posted(oauth: &Oauth, place: &str) -> Vec<ReceivedRequest> {
@@ -46,17 +36,11 @@ fn registrations(oauth: &Oauth) -> usize {
     oauth.issuer.granted("registration")
 }
 
-fn refreshes(oauth: &Oauth) -> usize {
-    oauth.issuer.granted("refresh_token")
-}
-
 #[tokio::test]
 async fn concurrent_connections_register_one_client() {
     let (host, project) = Host::shared_with_project().await;
-    let name = json!({ "display_name": "Acme" });
-    let named = project.patch("/org/project/config", &name).await;
-    named.expect(200);
-    let oauth = registering(host, &project).await;
+    given::configure(&project, json!({ "display_name": "Acme" })).await;
+    let oauth = Oauth::registered(host, &project, json!({})).await;
     let detail = project.get(&format!("/toolkits/{}", oauth.slug)).await;
     let detail = detail.expect(200);
     let fields = &detail["auth_config_details"][0]["fields"];
@@ -71,7 +55,7 @@ async fn concurrent_connections_register_one_client() {
     oauth.execute(&project).await.data();
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
-    assert_eq!((refreshes(&oauth), registrations(&oauth)), (1, 1));
+    assert_eq!((refreshed(&oauth), registrations(&oauth)), (1, 1));
     let path = format!("/connected_accounts/{id}/refresh");
     let again = project.post(&path, &json!({})).await.expect(200);
     assert_eq!(client, client_of(&again));
@@ -89,10 +73,7 @@ async fn several_servers_on_one_database_register_one_client() {
     let project = one.as_project();
     // Both servers use one redirect address, so that a callback may arrive at either.
     let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
-    let oauth = Oauth::of(&one, &project, credentials, |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
+    let oauth = Oauth::registered(&one, &project, credentials).await;
     let other = two.with_key(project.key());
     other.wait_for(&format!("/toolkits/{}", oauth.slug)).await;
     let begun = (0..8).map(|number| {
@@ -107,7 +88,7 @@ async fn several_servers_on_one_database_register_one_client() {
 #[tokio::test]
 async fn forgotten_client_is_registered_again() {
     let (host, project) = Host::shared_with_project().await;
-    let oauth = registering(host, &project).await;
+    let oauth = Oauth::registered(host, &project, json!({})).await;
     let id = oauth.connect(&project).await;
     oauth.issuer.forget_clients();
     oauth.issuer.expire();
@@ -129,7 +110,7 @@ async fn forgotten_client_is_registered_again() {
 #[tokio::test]
 async fn expiring_client_is_replaced_for_new_accounts() {
     let (host, project) = Host::shared_with_project().await;
-    let oauth = registering(host, &project).await;
+    let oauth = Oauth::registered(host, &project, json!({})).await;
     let issuer = &oauth.issuer;
     issuer.set(|settings| settings.client_secret = Some(1));
     let id = oauth.connect(&project).await;
@@ -141,7 +122,7 @@ async fn expiring_client_is_replaced_for_new_accounts() {
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
     assert_eq!(status(&project, &id).await, "ACTIVE");
-    assert_eq!(refreshes(&oauth), 1);
+    assert_eq!(refreshed(&oauth), 1);
     let read = project.account(&id).await;
     let secret = read["state"]["val"]["client_secret"].as_str().unwrap();
     assert!(secret.ends_with("..."), "{read:?}");
@@ -179,7 +160,7 @@ async fn client_id_url_serves_the_client_metadata() {
     oauth.issuer.expire();
     oauth.execute(&project).await.data();
     assert_eq!(status(&project, &id).await, "ACTIVE");
-    assert_eq!(refreshes(&oauth), 1);
+    assert_eq!(refreshed(&oauth), 1);
     let address = client_of(&oauth.begin(&project, "https://app.example/done").await);
     let expected = format!("{}/oauth/clients/{}", host.url, oauth.config);
     assert_eq!(address, expected);
@@ -208,7 +189,7 @@ async fn client_id_url_serves_the_client_metadata() {
 async fn registered_client_authentication_is_used() {
     let (host, project) = Host::shared_with_project().await;
     for (registered, is_basic) in [("client_secret_basic", true), ("client_secret_post", false)] {
-        let oauth = registering(host, &project).await;
+        let oauth = Oauth::registered(host, &project, json!({})).await;
         oauth.issuer.set(|settings| {
             settings.client_secret = Some(0);
             settings.registers = Some(registered);

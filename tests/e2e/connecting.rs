@@ -38,27 +38,22 @@ async fn shown_scopes(project: &Client, config: &str) -> Vec<String> {
 #[tokio::test]
 async fn tool_scopes_come_on_top_of_the_scheme() {
     let (host, project) = Host::shared_with_project().await;
-    let (slug, tag) = (given::slug(), harness::unique(8));
-    let issuer = Host::application().issuer(&tag);
-    let mut scheme = issuer.scheme();
-    scheme["oauth2"]["scopes"] = json!(["me"]);
-    let mut manifest = guest::manifest_with_scheme(&slug, scheme);
-    manifest["tools"][0]["scopes"] = json!(["read"]);
-    let mut second = manifest["tools"][0].clone();
-    second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
-    second["scopes"] = json!(["read", "write"]);
-    manifest["tools"].as_array_mut().unwrap().push(second);
-    let mut trigger = given::trigger(&slug, "POSTED");
-    trigger["scopes"] = json!(["watch"]);
-    manifest["triggers"] = json!([trigger]);
-    host.publish(Guest::fetch().component(), &manifest).await;
-    let config = given::oauth_config(&project, &slug, Issuer::credentials()).await;
-    let oauth = Oauth {
-        tag,
-        slug,
-        config,
-        issuer,
-    };
+    let (guest, credentials) = (Guest::fetch(), Issuer::credentials());
+    let oauth = Oauth::of_guest(host, &project, credentials, &guest, |slug, issuer| {
+        let mut scheme = issuer.scheme();
+        scheme["oauth2"]["scopes"] = json!(["me"]);
+        let mut manifest = guest::manifest_with_scheme(slug, scheme);
+        manifest["tools"][0]["scopes"] = json!(["read"]);
+        let mut second = manifest["tools"][0].clone();
+        second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
+        second["scopes"] = json!(["read", "write"]);
+        manifest["tools"].as_array_mut().unwrap().push(second);
+        let mut trigger = given::trigger(slug, "POSTED");
+        trigger["scopes"] = json!(["watch"]);
+        manifest["triggers"] = json!([trigger]);
+        manifest
+    })
+    .await;
     let tool = guest::tool(&oauth.slug);
     let for_connection = |tools: Value| json!({ "tool_access_config": { "tools_for_connected_account_creation": tools } });
     for (change, scope) in [
@@ -68,10 +63,7 @@ async fn tool_scopes_come_on_top_of_the_scheme() {
         (json!({ "restrict_to_following_tools": [tool] }), "me read"),
         (json!({ "credentials": { "scopes": "own" } }), "me own"),
     ] {
-        let mut body = json!({ "type": "custom" });
-        body.as_object_mut()
-            .unwrap()
-            .extend(change.as_object().unwrap().clone());
+        let body = given::merged(json!({ "type": "custom" }), &change);
         let path = format!("/auth_configs/{}", oauth.config);
         project.patch(&path, &body).await.expect(200);
         let requested = requested_scopes(&oauth, &project).await;
@@ -124,14 +116,13 @@ async fn code_parameter_name_follows_the_scheme() {
 
 #[tokio::test]
 async fn disconnected_browser_does_not_abort_code_exchange() {
-    let (host, project) = Host::shared_with_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let back = oauth.visit(&made).await;
     oauth.issuer.hold(true);
     tokio::select! {
         landed = open(&project, &back) => panic!("nobody has answered yet: {landed:?}"),
-        () = oauth.issuer.wait_for_grants("authorization_code", 1) => {}
+        () = oauth.issuer.wait_for("authorization_code", 1) => {}
     }
     oauth.issuer.hold(false);
     let id = made["id"].as_str().unwrap();

@@ -12,7 +12,7 @@ use crate::{
         self, API_DESCRIPTION, CLIENT_OPERATIONS, Clients, DESCRIPTION_TEXT, Key, MAX_JSON_BYTES,
         Operation, Takes,
     },
-    given,
+    given::{self, string},
 };
 
 /// Statuses described for every operation and tested elsewhere: with faults of the store, full
@@ -267,13 +267,6 @@ fn operation(id: &str) -> &'static Operation {
     found.unwrap_or_else(|| panic!("there is no operation {id}"))
 }
 
-fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("{value} is no text"))
-        .to_owned()
-}
-
 /// Calls each operation successfully once.
 async fn successes(host: &Host, seen: &mut SeenStatuses) {
     let (org, project) = (host.as_org(), host.as_project());
@@ -287,14 +280,12 @@ async fn successes(host: &Host, seen: &mut SeenStatuses) {
         "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "name": "mine", "credentials": {} },
     });
     let made = seen.call(&project, "auth_configs_create", NO_VALUES, settings);
-    let config = text(&made.await.expect(201)["auth_config"]["id"]);
+    let config = string(&made.await.expect(201)["auth_config"]["id"]);
     let account = given::account(&config, "amy", &harness::secret());
     let made = seen.call(&project, "connected_accounts_create", NO_VALUES, account);
-    let account = text(&made.await.expect(201)["id"]);
-    let (config, account) = (
-        [("nanoid", &*config), ("status", "DISABLED")],
-        [("nanoid", &*account)],
-    );
+    let account = string(&made.await.expect(201)["id"]);
+    let config = [("nanoid", &*config), ("status", "DISABLED")];
+    let account = [("nanoid", &*account)];
     let calls: [Call; _] = [
         ("auth_configs_list", NO_VALUES, NO_BODY, 200),
         ("auth_configs_read", &config, NO_BODY, 200),
@@ -327,7 +318,7 @@ async fn successes(host: &Host, seen: &mut SeenStatuses) {
     seen.call_all(&project, calls).await;
     let read = project.account(account[0].1).await;
     let of_type = "type=CONNECTED_ACCOUNT&uuid=";
-    let older = format!("{of_type}{}", text(&read["deprecated"]["uuid"]));
+    let older = format!("{of_type}{}", string(&read["deprecated"]["uuid"]));
     let migrate = "migration_nanoid";
     seen.query(&project, migrate, &older).await.expect(200);
     let disabled = json!({ "enabled": false });
@@ -356,10 +347,10 @@ async fn projects(host: &Host, seen: &mut SeenStatuses) {
     let body = json!({ "name": "contract", "should_create_api_key": true, "config": { "display_name": "Contract" } });
     let made = seen.call(&org, "org_create", NO_VALUES, body).await;
     let made = made.expect(200);
-    let id = [("nano_id", &*text(&made["id"]))];
+    let id = [("nano_id", &*string(&made["id"]))];
     let another = json!({ "name": "another" });
     let added = seen.call(&org, "org_create_key", &id, another).await;
-    let key = [id[0], ("key_id", &*text(&added.expect(201)["id"]))];
+    let key = [id[0], ("key_id", &*string(&added.expect(201)["id"]))];
     let calls: [Call; _] = [
         ("org_list", NO_VALUES, NO_BODY, 200),
         ("org_read", &id, NO_BODY, 200),
@@ -397,7 +388,7 @@ async fn members(host: &Host, seen: &mut SeenStatuses) {
         ("org_projects", NO_VALUES, NO_BODY, 200),
     ];
     seen.call_all(&user, calls).await;
-    let member = [("member_id", &*text(&ada["id"]))];
+    let member = [("member_id", &*string(&ada["id"]))];
     let calls: [Call; _] = [
         ("org_list_members", NO_VALUES, NO_BODY, 200),
         ("org_remove_member", &member, NO_BODY, 200),
@@ -423,7 +414,7 @@ async fn catalog(host: &Host, seen: &mut SeenStatuses, slug: &str) -> String {
         ("org_published", NO_VALUES, NO_BODY, 200),
     ];
     seen.call_all(&org, calls).await;
-    let (toolkit, trigger) = (&version[..1], text(&trigger["slug"]));
+    let (toolkit, trigger) = (&version[..1], string(&trigger["slug"]));
     let several = json!({ "toolkits": [slug] });
     let tools = json!({ "tools": [guest::tool(slug)] });
     let tool = [("tool_slug", &*guest::tool(slug))];
@@ -459,7 +450,7 @@ async fn trigger_instances(
     let own = json!({ "connected_account_id": account });
     let upsert = "trigger_instances_upsert";
     let made = seen.call(project, upsert, &trigger, own.clone()).await;
-    let instance = [("triggerId", &*text(&made.expect(201)["trigger_id"]))];
+    let instance = [("triggerId", &*string(&made.expect(201)["trigger_id"]))];
     let calls: [Call; _] = [
         (upsert, &trigger, own, 200),
         ("trigger_instances_list", NO_VALUES, NO_BODY, 200),
@@ -490,7 +481,7 @@ async fn runs(host: &Host, seen: &mut SeenStatuses, toolkit: &str) -> String {
     let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
     let tool = [("tool_slug", &*guest::tool(toolkit))];
     let ran = seen.call(&project, "tools_execute", &tool, call).await;
-    let id = text(&ran.expect(200)["log_id"]);
+    let id = string(&ran.expect(200)["log_id"]);
     let (log, counted) = ([("id", &*id)], [("entity_type", "tool_execution")]);
     let calls: [Call; _] = [
         ("logs_list", NO_VALUES, json!({}), 200),
@@ -515,7 +506,7 @@ async fn webhook_subscriptions(project: &Client, seen: &mut SeenStatuses) {
     });
     let create = "webhook_subscriptions_create";
     let created = seen.call(project, create, NO_VALUES, subscription.clone());
-    let id = text(&created.await.expect(201)["id"]);
+    let id = string(&created.await.expect(201)["id"]);
     let calls: [Call; _] = [
         (create, NO_VALUES, subscription, 409),
         ("webhook_subscriptions_list", NO_VALUES, NO_BODY, 200),
@@ -524,17 +515,15 @@ async fn webhook_subscriptions(project: &Client, seen: &mut SeenStatuses) {
     seen.call_all(project, calls).await;
     let (subscription, test) = ([("id", &*id)], "webhook_subscriptions_send_test");
     let sent = seen.call(project, test, &subscription, json!({})).await;
-    let sent = text(&sent.expect(201)["id"]);
+    let sent = string(&sent.expect(201)["id"]);
     let list = "internal_list_trigger_logs";
     let found = seen.call(project, list, NO_VALUES, json!({})).await;
-    let entry = [("id", &*text(&found.expect(200)["data"][0]["id"]))];
+    let entry = [("id", &*string(&found.expect(200)["data"][0]["id"]))];
     let delivery = [subscription[0], ("delivery_id", &*sent)];
     let replay = "webhook_subscriptions_replay_delivery";
     let elsewhere = json!({ "webhook_url": "https://hooks.example.com/copy" });
-    let (ranged, version) = (
-        json!({ "include_delivered": true }),
-        json!({ "version": "V2" }),
-    );
+    let ranged = json!({ "include_delivered": true });
+    let version = json!({ "version": "V2" });
     let calls: [Call; _] = [
         ("internal_read_trigger_log", &entry, NO_BODY, 200),
         // The endpoint cannot be reached, so that the delivery is pending.
@@ -580,12 +569,10 @@ async fn sessions(project: &Client, seen: &mut SeenStatuses, toolkit: &str) {
         "tools": { toolkit: { "disable": [] } }, "multi_account": { "enable": true },
     });
     let session = seen.call(project, "tool_router_create", NO_VALUES, config);
-    let session = text(&session.await.expect(201)["session_id"]);
+    let session = string(&session.await.expect(201)["session_id"]);
     let id = [("session_id", &*session)];
-    let (tags, outdated) = (
-        json!({ "tags": [] }),
-        json!({ "expected_config_version": 99 }),
-    );
+    let tags = json!({ "tags": [] });
+    let outdated = json!({ "expected_config_version": 99 });
     let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
@@ -614,10 +601,8 @@ async fn sessions(project: &Client, seen: &mut SeenStatuses, toolkit: &str) {
 /// Calls each operation of the files of a session successfully.
 async fn mounts(project: &Client, seen: &mut SeenStatuses, session: &str) {
     let id = [("session_id", session), ("mount_id", "files")];
-    let (upload, file) = (
-        "tool_router_mount_upload_url",
-        json!({ "mount_relative_path": "a.txt" }),
-    );
+    let upload = "tool_router_mount_upload_url";
+    let file = json!({ "mount_relative_path": "a.txt" });
     let asked = seen.call(project, upload, &id, file.clone()).await;
     put(project, &asked.expect(201)["upload_url"], b"a").await;
     let calls: [Call; _] = [
@@ -630,7 +615,7 @@ async fn mounts(project: &Client, seen: &mut SeenStatuses, session: &str) {
 
 /// Uploads bytes by a link.
 async fn put(project: &Client, link: &Value, bytes: &[u8]) {
-    let link = text(link);
+    let link = string(link);
     let sent = project.exchange(Method::PUT, &link, &[], bytes.to_vec());
     assert_eq!(sent.await.status, 200);
 }
@@ -639,7 +624,7 @@ async fn webhook_endpoints(project: &Client, seen: &mut SeenStatuses, toolkit: &
     let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
     let create = "webhook_endpoints_create";
     let made = seen.call(project, create, NO_VALUES, body.clone()).await;
-    let endpoint = [("nano_id", &*text(&made.expect(201)["id"]))];
+    let endpoint = [("nano_id", &*string(&made.expect(201)["id"]))];
     let of_toolkit = format!("toolkit_slug={toolkit}");
     for id in ["webhook_endpoints_list", "webhook_endpoints_setup"] {
         seen.query(project, id, &of_toolkit).await.expect(200);
@@ -660,7 +645,7 @@ async fn mcp_servers(project: &Client, seen: &mut SeenStatuses, config: &str, to
     given::made_account(project, config, "ann", &harness::secret()).await;
     let body = json!({ "name": "Mail tools", "auth_config_ids": [config] });
     let made = seen.call(project, "mcp_create", NO_VALUES, body).await;
-    let id = text(&made.expect(201)["id"]);
+    let id = string(&made.expect(201)["id"]);
     let custom = json!({ "name": "Mail tools", "toolkits": [toolkit] });
     let (generate, create) = ("mcp_generate", "mcp_create_instance");
     let known = json!({ "mcp_server_id": id, "user_ids": ["ann"] });
@@ -728,7 +713,7 @@ async fn particular_refusals(host: &Host, seen: &mut SeenStatuses) {
     let [restricted, open] = refused_auth_configs(&project, seen, &manifest).await;
     let connect = async |config: &str, user: &str| {
         let made = given::made_account(&project, config, user, &harness::secret()).await;
-        text(&made["id"])
+        string(&made["id"])
     };
     connect(&restricted, "bob").await;
     let paused = connect(&open, "eve").await;
@@ -738,7 +723,7 @@ async fn particular_refusals(host: &Host, seen: &mut SeenStatuses) {
     let (tool, account) = ([("tool_slug", &*name)], [("nanoid", &*paused)]);
     let say = json!({ "text": "say hello" });
     let sentence = json!({ "user_id": "eve", "text": "say hello" });
-    let trigger = [("slug", &*text(&manifest["triggers"][0]["slug"]))];
+    let trigger = [("slug", &*string(&manifest["triggers"][0]["slug"]))];
     let instance = json!({ "connected_account_id": paused });
     let calls: [Call; _] = [
         ("tools_execute", &tool, json!({ "user_id": "bob" }), 403),
@@ -748,7 +733,7 @@ async fn particular_refusals(host: &Host, seen: &mut SeenStatuses) {
     seen.call_all(&project, calls).await;
     let upsert = "trigger_instances_upsert";
     let made = seen.call(&project, upsert, &trigger, instance.clone());
-    let made = [("triggerId", &*text(&made.await.expect(201)["trigger_id"]))];
+    let made = [("triggerId", &*string(&made.await.expect(201)["trigger_id"]))];
     let gone = connect(&open, "zoe").await;
     let path = format!("/connected_accounts/{gone}");
     project.delete(&path).await.expect(200);
@@ -775,7 +760,7 @@ async fn particular_refusals(host: &Host, seen: &mut SeenStatuses) {
     seen.call_all(&org, [deprecate]).await;
     let session = json!({ "user_id": "amy" });
     let session = project.post("/tool_router/session", &session).await;
-    let session = [("session_id", &*text(&session.expect(201)["session_id"]))];
+    let session = [("session_id", &*string(&session.expect(201)["session_id"]))];
     let executed = json!({ "tool_slug": name });
     let execute: Call = ("tool_router_execute", &session, executed, 410);
     seen.call_all(&project, [execute]).await;
@@ -846,7 +831,7 @@ async fn refused_auth_configs(
     let restricted = seen.call(project, create, NO_VALUES, restricted).await;
     let open = config(&manifest["slug"]);
     let open = seen.call(project, create, NO_VALUES, open).await;
-    [restricted, open].map(|made| text(&made.expect(201)["auth_config"]["id"]))
+    [restricted, open].map(|made| string(&made.expect(201)["auth_config"]["id"]))
 }
 
 /// Provokes the refusals of connected accounts, and changes the proxy of their auth config.
@@ -915,7 +900,7 @@ async fn with_an_application(host: &Host, seen: &mut SeenStatuses) {
         |endpoint: &str| json!({ "toolkit_slug": slug, "endpoint": endpoint, "method": "GET" });
     let pinned = json!({ "user_id": "default", "connected_accounts": { &slug: account } });
     let session = project.post("/tool_router/session", &pinned).await;
-    let session = [("session_id", &*text(&session.expect(201)["session_id"]))];
+    let session = [("session_id", &*string(&session.expect(201)["session_id"]))];
     let (of_account, of_session) = ("tools_proxy", "tool_router_proxy_execute");
     for (endpoint, status) in [
         ("/echo/x", 200),
@@ -987,8 +972,7 @@ async fn with_an_authorization_server(host: &Host, seen: &mut SeenStatuses) {
     let remove: Call = ("org_remove_oauth_app", &slug, NO_BODY, 200);
     seen.call_all(&org, [remove]).await;
     let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
-    let changed = project.patch("/org/project/config", &verifier).await;
-    changed.expect(200);
+    given::configure(&project, verifier).await;
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": { "user_id": "amy" } });
     let made = seen.call(&project, "connected_accounts_create", NO_VALUES, body);
     let back = oauth.visit(&made.await.expect(201)).await;
@@ -1065,12 +1049,10 @@ async fn too_many(host: &Host, seen: &mut SeenStatuses) {
     let clients = Clients::of(host, host.as_project()).await;
     let guess = json!({ "api_keys": ["no key"] });
     let nobody = &clients.nobody;
-    let guessed = nobody.post("/api_key_revocation", &guess).await;
-    guessed.expect(200);
+    nobody.post("/api_key_revocation", &guess).await.expect(200);
     let back = nobody.get("/toolkits/auth/callback?state=none").await;
     back.expect(400);
-    let one = clients.project.get("/auth/session/info").await;
-    one.expect(200);
+    clients.project.get("/auth/session/info").await.expect(200);
     let projects = "/org/owner/project/list";
     while host.as_org().get(projects).await.status != 429 {}
     for operation in CLIENT_OPERATIONS.iter() {

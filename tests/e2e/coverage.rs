@@ -98,7 +98,7 @@ async fn every_route_refuses_a_malformed_body() {
         let large = Body::Raw("application/json", large.into_bytes());
         for (body, status) in [(plain, 415), (large, 413)] {
             let refused = operation.send(right, body).await;
-            refused.expect(status).assert_envelope();
+            refused.expect(status);
         }
     }
 }

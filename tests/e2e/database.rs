@@ -210,7 +210,6 @@ async fn frozen_database_is_reported_within_bounded_time() {
     });
     for answer in join_all(asked).await {
         let answer = answer.expect(503);
-        answer.assert_envelope();
         assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
     }
     let ready = "/health/ready";

@@ -33,10 +33,8 @@ impl Work {
     }
 
     async fn greeting(&self, project: &Client) -> String {
-        let data = project
-            .execute(&self.tool, json!({ "name": "Ada" }))
-            .await
-            .data();
+        let arguments = json!({ "name": "Ada" });
+        let data = project.execute(&self.tool, arguments).await.data();
         data["text"].as_str().unwrap().to_owned()
     }
 }
@@ -47,20 +45,16 @@ async fn edit_is_served_and_broken_source_ignored() {
     let Work { dev, tool, .. } = &work;
     let project = dev.project().await;
     let built = dev.event("built", 0).await;
-    assert_eq!(
-        (&built["slug"], &built["tools"]),
-        (&json!("dev_edit"), &json!([tool]))
-    );
+    assert_eq!(built["slug"], "dev_edit");
+    assert_eq!(built["tools"], json!([tool]));
     assert!(
         built["try"].as_str().unwrap().contains(project.key()),
         "the line to paste works as it is: {built}"
     );
     assert_eq!(work.greeting(&project).await, "Hello, Ada!");
     let call = dev.event("call", 0).await["call"].clone();
-    assert_eq!(
-        (&call["metadata"]["tool_slug"], &call["status"]),
-        (&json!(tool), &json!("success"))
-    );
+    assert_eq!(call["metadata"]["tool_slug"], json!(tool));
+    assert_eq!(call["status"], "success");
     assert!(call["metrics"]["wall_us"].as_u64().unwrap() > 0, "{call}");
 
     work.edit("Hello, ", "Goodbye, ");
@@ -82,14 +76,10 @@ async fn edit_is_served_and_broken_source_ignored() {
 
     work.edit("fn fn greet", "fn greet");
     let same = dev.event("built", 2).await;
-    assert_eq!(
-        (&same["new"], &same["version"]),
-        (&json!(false), &next["version"])
-    );
-    let failed = project
-        .execute(tool, json!({ "name": "" }))
-        .await
-        .expect(200);
+    assert_eq!(same["new"], false);
+    assert_eq!(same["version"], next["version"]);
+    let arguments = json!({ "name": "" });
+    let failed = project.execute(tool, arguments).await.expect(200);
     assert_eq!(failed.failure(), "invalid_input");
     wait_until("the failed call is shown", || async {
         dev.all("call")

@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::given;
+use crate::given::{self, string};
 
 /// A folder with a component and signing keys.
 struct Author {
@@ -60,7 +60,7 @@ impl Author {
     /// Generates a key pair and returns the public key and its id.
     fn key(&self, name: &str) -> (String, String) {
         let made = self.json(&["sign", "--generate", "--no-password", "--key", name]);
-        (text(&made["public_key"]), text(&made["key"]))
+        (string(&made["public_key"]), string(&made["key"]))
     }
 
     fn sign(&self, file: &str, key: &str) {
@@ -69,7 +69,7 @@ impl Author {
 
     /// Pushes a file under a tag and returns the digest.
     fn push(&self, registry: &Registry, tag: &str, file: &str) -> String {
-        text(&self.json(&["push", &self.at(registry, tag), file])["digest"])
+        string(&self.json(&["push", &self.at(registry, tag), file])["digest"])
     }
 
     /// Returns a reference to this author's toolkit.
@@ -84,13 +84,12 @@ impl Author {
     fn address(&self) -> String {
         guest::address(&guest::manifest(&self.slug))
     }
-}
 
-fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .unwrap_or_else(|| panic!("{value} is no text"))
-        .to_owned()
+    /// Asserts the status with which a server answers a request for the toolkit.
+    async fn assert_read(&self, host: &Host, status: u16) {
+        let path = format!("/toolkits/{}", self.slug);
+        host.as_project().get(&path).await.expect(status);
+    }
 }
 
 /// Reads the manifest that a registry keeps under a digest.
@@ -123,7 +122,7 @@ async fn pushed_component_is_pulled_with_its_signature() {
     author.sign("a.wasm", "k.key");
     let reference = format!("{}/tools/{}", registry.host, author.slug);
     let pushed = author.json(&["push", &reference, "a.wasm"]);
-    let digest = text(&pushed["digest"]);
+    let digest = string(&pushed["digest"]);
     assert_eq!(
         pushed["reference"],
         format!("{reference}:20260101_00@{digest}"),
@@ -132,7 +131,7 @@ async fn pushed_component_is_pulled_with_its_signature() {
     for from in [
         author.at(&registry, "20260101_00"),
         author.pinned(&registry, &digest),
-        text(&pushed["reference"]),
+        string(&pushed["reference"]),
     ] {
         let pulled = author.json(&["pull", &from, "-o", "b.wasm", "--key", &public]);
         assert_eq!(pulled["digest"], digest, "{from}");
@@ -178,7 +177,7 @@ async fn tampered_registry_bytes_are_refused() {
     let (registry, author, host) = (Registry::start().await, Author::new(), Host::shared().await);
     let digest = author.push(&registry, "a", "a.wasm");
     let from = author.at(&registry, "a");
-    let sha256 = text(&author.json(&["pull", &from, "-o", "b.wasm"])["sha256"]);
+    let sha256 = string(&author.json(&["pull", &from, "-o", "b.wasm"])["sha256"]);
     let add = |from: &str| {
         let from = format!("oci://{from}");
         let server = ["--url", &host.url, "--org-key", &host.org_key];
@@ -201,10 +200,7 @@ async fn tampered_registry_bytes_are_refused() {
         assert!(said.contains(&digest), "{said}");
     }
     assert!(!author.path("c.wasm").exists());
-    host.as_project()
-        .get(&format!("/toolkits/{}", author.slug))
-        .await
-        .expect(404);
+    author.assert_read(host, 404).await;
 }
 
 #[tokio::test]
@@ -270,11 +266,9 @@ async fn non_component_artifact_is_refused() {
 
 #[tokio::test]
 async fn path_like_slug_is_refused() {
-    let (registry, author, host) = (
-        Registry::start().await,
-        Author::new(),
-        Setup::new().start().await,
-    );
+    let registry = Registry::start().await;
+    let author = Author::new();
+    let host = Setup::new().start().await;
     let repository = format!("tools/{}", author.slug);
     let digest = author.push(&registry, "a", "a.wasm");
     let mut artefact = manifest_of(&registry, &digest);
@@ -373,7 +367,7 @@ async fn component_is_added_from_a_registry() {
     let host = setup.start().await;
     assert_runs(&host).await;
     let gone = host.as_project().execute(&other, json!({})).await;
-    gone.expect(410).assert_envelope();
+    gone.expect(410);
     host.setup()
         .command(&["toolkits", "remove", &first.slug, "20260101_00"])
         .succeeded();
@@ -433,11 +427,9 @@ async fn only_components_signed_by_trusted_keys_publish() {
             .iter()
             .map(|value| ("x-toolkit-signature", value.as_str()))
             .collect();
-        let refused = put(&host.as_org(), &author, "a.wasm", &headers)
+        put(&host.as_org(), &author, "a.wasm", &headers)
             .await
-            .expect(403);
-        refused.assert_envelope();
-        assert_eq!(refused["error"]["slug"], slug, "{refused:#?}");
+            .expect_error(403, slug);
         let file = author.path("a.wasm").display().to_string();
         let refused = host.setup().command(&["toolkits", "add", &file]).failed();
         assert!(refused.contains(said), "{refused}");
@@ -447,11 +439,7 @@ async fn only_components_signed_by_trusted_keys_publish() {
         let started = settings(Setup::new()).start().await;
         // The server publishes the toolkits of the folder while it serves.
         wait_until(said, || async { started.output().contains(said) }).await;
-        started
-            .as_project()
-            .get(&format!("/toolkits/{}", author.slug))
-            .await
-            .expect(404);
+        author.assert_read(&started, 404).await;
     }
     // The signature of an unknown key passes through the registry and is refused by the server.
     let from = format!("oci://{}", author.at(&registry, "a"));
@@ -477,24 +465,18 @@ async fn only_components_signed_by_trusted_keys_publish() {
     );
     let garbage = [("x-toolkit-signature", "%%%")];
     let refused = put(&host.as_org(), &author, "a.wasm", &garbage).await;
-    assert_eq!(refused.expect(403)["error"]["slug"], invalid.0);
+    refused.expect_error(403, invalid.0);
     std::fs::copy(author.path("a.wasm.minisig"), folder.join("a.wasm.minisig")).unwrap();
     let started = settings(Setup::new()).start().await;
-    started
-        .as_project()
-        .get(&format!("/toolkits/{}", author.slug))
-        .await
-        .expect(200);
+    author.assert_read(&started, 200).await;
 }
 
 #[tokio::test]
 async fn publish_sends_the_adjacent_signature() {
     let author = Author::new();
     let (ours, id) = author.key("k.key");
-    let host = Setup::new()
-        .with("publish.trusted_keys", ours)
-        .start()
-        .await;
+    let setup = Setup::new().with("publish.trusted_keys", ours);
+    let host = setup.start().await;
     let server = ["--url", &host.url, "--org-key", &host.org_key];
     let publish = || author.run(&[&["publish", "a.wasm", "--json"], &server[..]].concat());
     let refused: Value = serde_json::from_str(&publish().stdout).unwrap();

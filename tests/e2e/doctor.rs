@@ -119,10 +119,7 @@ async fn doctor_beside_a_running_server_finds_no_problem() {
         "{}",
         host.output()
     );
-    host.as_project()
-        .get("/auth/session/info")
-        .await
-        .expect(200);
+    host.as_project().project_id().await;
 }
 
 #[tokio::test]

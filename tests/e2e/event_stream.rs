@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
 use harness::{
-    Client, Guest, Host, Inbox, event_reader::EventReader, guest, host::Setup, inbox::Reply,
-    secret, unique, wait_until,
+    Client, Guest, Host, Inbox, event_reader::EventReader, host::Setup, inbox::Reply, unique,
+    wait_until,
 };
 use serde_json::json;
 
-use crate::given::{self, subscribe};
+use crate::{
+    given::{self, subscribe},
+    polling,
+};
 
 pub(crate) const STREAM_PATH: &str = "/trigger_instances/stream";
 
@@ -45,7 +48,7 @@ async fn stream_sends_envelopes_of_own_project_only() {
     assert_eq!(event.data["data"], json!({ "number": 1 }));
     assert_eq!(event.data["metadata"]["trigger_slug"], "TEST_EVENT");
     let path = format!("{STREAM_PATH}?last_event_id={}", event.id);
-    other.get(&path).await.expect(404).assert_envelope();
+    other.get(&path).await.expect(404);
 }
 
 #[tokio::test]
@@ -95,22 +98,10 @@ async fn filters_select_events_of_a_stream() {
 
 /// Publishes a toolkit with a trigger, and lets an instance of it report an event.
 async fn fire(host: &Host, project: &Client, toolkit: &str) {
-    let mut manifest = guest::manifest_with_key(toolkit, given::bearer());
-    let trigger = given::trigger(toolkit, "POSTED");
-    manifest["triggers"] = json!([trigger]);
-    host.publish(Guest::poll().component(), &manifest).await;
-    let key = json!({ "api_key": secret() });
-    let account = project.connect(toolkit, "API_KEY", "amy", key).await;
-    let url = format!("https://api.example.com/echo/{}", unique(8));
-    let body = json!({ "connected_account_id": account, "trigger_config": { "url": url } });
-    let path = format!(
-        "/trigger_instances/{}/upsert",
-        trigger["slug"].as_str().unwrap()
-    );
-    let made = project.post(&path, &body).await.expect(201);
-    let id = made["trigger_id"].as_str().unwrap();
-    let polled = given::poll(project, id).await;
-    assert_eq!(polled["events"], 1, "{polled:#?}");
+    polling::publish(host, Guest::poll(), toolkit).await;
+    let polled = polling::Given::of(project.clone(), toolkit).await;
+    let id = polled.instance(&format!("/echo/{}", unique(8))).await;
+    polled.report(&id).await;
 }
 
 #[tokio::test]

@@ -127,9 +127,11 @@ impl<'a> Objects<'a> {
     /// Starts a connection whose user the application is to verify, and returns its `session_uri`.
     async fn pending_connection(&self) -> String {
         let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
-        let changed = self.project.patch("/org/project/config", &verifier).await;
-        changed.expect(200);
-        let config = given::oauth_config(&self.project, TOOLKIT_SLUG, Issuer::credentials()).await;
+        given::configure(&self.project, verifier).await;
+        let config = self
+            .project
+            .auth_config(TOOLKIT_SLUG, "OAUTH2", Issuer::credentials())
+            .await;
         let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": USER_ID } });
         let url = self
             .post("/connected_accounts", body, "/redirect_url")

@@ -1,16 +1,16 @@
 //! Files: uploaded once by a link, read by tools, returned as links, and deleted with their
 //! project.
 
-use harness::{
-    Answer, BucketService, Client, Guest, Host, client::RawResponse, guest, host::Setup, unique,
-    wait_until,
-};
+use harness::{Answer, BucketService, Client, Guest, Host, guest, host::Setup, unique, wait_until};
 use md5::{Digest, Md5};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::given::{self, open};
+use crate::{
+    given::{self, open},
+    mounts::put,
+};
 
 /// Publishes a toolkit whose tool copies the given file, and returns its slug.
 pub(crate) async fn copier(host: &Host) -> String {
@@ -59,11 +59,6 @@ pub(crate) async fn ask(project: &Client, slug: &str, bytes: &[u8], changes: Val
 
 pub(crate) fn url(answer: &Answer) -> &str {
     answer["new_presigned_url"].as_str().unwrap()
-}
-
-async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
-    let bytes = bytes.to_vec();
-    project.exchange(Method::PUT, url, &[], bytes).await
 }
 
 /// Returns the headers that an upload to a bucket must send.
@@ -178,7 +173,7 @@ async fn upload_with_wrong_digest_is_refused() {
         assert!(refused.text().contains("File_DigestMismatch"));
     }
     let answer = copy(&project, slug, asked["key"].as_str().unwrap()).await;
-    assert_eq!(answer.expect(400)["error"]["slug"], "File_NotUploaded");
+    answer.expect_error(400, "File_NotUploaded");
     let files = project.get("/files/list").await.expect(200);
     assert_eq!(files["items"], json!([]));
 }
@@ -304,8 +299,7 @@ async fn another_projects_file_is_not_found() {
     let unknown = copy(&other, slug, "file_AAAAAAAAAAAA").await.expect(404);
     assert_eq!(foreign["error"]["slug"], unknown["error"]["slug"]);
     for malformed in ["../../x", "file_", "", "ca_AAAAAAAAAAAA"] {
-        let refused = copy(&other, slug, malformed).await;
-        refused.expect(400).assert_envelope();
+        copy(&other, slug, malformed).await.expect(400);
     }
     assert_eq!(other.get("/files/list").await.expect(200)["total_items"], 0);
 }

@@ -1,7 +1,7 @@
 //! Shared fixtures of the tests.
 
 use harness::{
-    Answer, Client, Guest, Host, Issuer,
+    Answer, Client, Guest, Host, Issuer, Postgres,
     client::RawResponse,
     fake_app, guest,
     host::Setup,
@@ -37,6 +37,17 @@ pub(crate) fn manifest_with_key() -> (String, Value) {
 pub(crate) fn text(value: &Value) -> &str {
     let text = value.as_str();
     text.unwrap_or_else(|| panic!("{value} is not a string"))
+}
+
+/// Returns a copy of a member of a response that must be a string.
+#[track_caller]
+pub(crate) fn string(value: &Value) -> String {
+    text(value).to_owned()
+}
+
+/// Returns the number of requests that the fake provider received with a tag.
+pub(crate) fn seen(tag: &str) -> usize {
+    Host::application().seen(tag).len()
 }
 
 /// Asserts that a member of a response contains a text. Members other than strings are searched as
@@ -287,6 +298,13 @@ pub(crate) fn with_application() -> Setup {
     Setup::new().with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
+/// Returns settings of servers with a PostgreSQL database of their own that reach the fake provider.
+pub(crate) fn on_its_own_database() -> Setup {
+    Setup::embedded()
+        .on(Postgres::shared().database(None))
+        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
+}
+
 /// A toolkit whose accounts are connected at an authorization server, and its auth config in a
 /// project.
 pub(crate) struct Oauth {
@@ -304,11 +322,6 @@ pub(crate) async fn oauth_toolkit(host: &Host) -> (String, String, Issuer) {
     let issuer = Host::application().issuer(&tag);
     publish_with_scheme(host, &slug, issuer.scheme()).await;
     (slug, tag, issuer)
-}
-
-/// Creates an auth config with an OAuth client of the project and returns its id.
-pub(crate) async fn oauth_config(project: &Client, slug: &str, credentials: Value) -> String {
-    project.auth_config(slug, "OAUTH2", credentials).await
 }
 
 /// Returns the OAuth app of the operator for a toolkit.
@@ -344,12 +357,28 @@ impl Oauth {
         credentials: Value,
         scheme: impl FnOnce(&Issuer) -> Value,
     ) -> Self {
+        let guest = Guest::fetch();
+        Self::of_guest(host, project, credentials, &guest, |slug, issuer| {
+            guest::manifest_with_scheme(slug, scheme(issuer))
+        })
+        .await
+    }
+
+    /// Publishes a guest with the manifest that `manifest` makes of a slug and its issuer, and creates
+    /// an auth config with these credentials.
+    pub(crate) async fn of_guest(
+        host: &Host,
+        project: &Client,
+        credentials: Value,
+        guest: &Guest<'_>,
+        manifest: impl FnOnce(&str, &Issuer) -> Value,
+    ) -> Self {
         let (slug, tag) = (slug(), unique(8));
         let issuer = Host::application().issuer(&tag);
-        let scheme = scheme(&issuer);
-        let mode = scheme["mode"].as_str().unwrap().to_owned();
-        publish_with_scheme(host, &slug, scheme).await;
-        let config = project.auth_config(&slug, &mode, credentials).await;
+        let manifest = manifest(&slug, &issuer);
+        host.publish(guest.component(), &manifest).await;
+        let mode = text(&manifest["auth"][0]["mode"]);
+        let config = project.auth_config(&slug, mode, credentials).await;
         Self {
             tag,
             slug,
@@ -362,16 +391,6 @@ impl Oauth {
     pub(crate) async fn registered(host: &Host, project: &Client, credentials: Value) -> Self {
         Self::of(host, project, credentials, |issuer| {
             issuer.discovered("DCR_OAUTH")
-        })
-        .await
-    }
-
-    /// Publishes the same with a toolkit that knows the provider's revocation endpoint.
-    pub(crate) async fn revoking(host: &Host, project: &Client) -> Self {
-        Self::of(host, project, Issuer::credentials(), |issuer| {
-            let mut scheme = issuer.scheme();
-            scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
-            scheme
         })
         .await
     }

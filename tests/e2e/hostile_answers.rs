@@ -8,11 +8,7 @@ use crate::given::{Oauth, open, status};
 
 /// Returns the number of requests to a path of the provider.
 fn asked(oauth: &Oauth, place: &str) -> usize {
-    Host::application()
-        .seen(&oauth.tag)
-        .iter()
-        .filter(|seen| seen.path.ends_with(place))
-        .count()
+    Host::application().asked(&oauth.tag, place)
 }
 
 /// Starts a connection attempt and returns the account and the callback address.
@@ -49,6 +45,11 @@ async fn invalid_callback_consumes_at_most_its_state() {
             0,
         ),
         ("CODE&state=STATE&iss=", "issuer_mismatch", 0),
+        (
+            "CODE&state=STATE&iss=https%3A%2F%2Fevil.example",
+            "issuer_mismatch",
+            0,
+        ),
         ("CODE&state=STATE&error=server_error", "server_error", 0),
         (
             "state=STATE&error=HOSTILE&error_description=HOSTILE",

@@ -81,10 +81,8 @@ async fn imported_tool_sends_the_described_request() {
         json!({ "tag": tag, "id": 7, "fields": ["a", "b"], "filter": { "kind": "x y" } });
     let read = project.execute(&tool("GET_ITEM"), arguments).await;
     let seen = &Host::application().seen(&tag)[0];
-    assert_eq!(
-        (seen.method.as_str(), seen.path.as_str()),
-        ("GET", format!("/items/none/{tag}/7").as_str())
-    );
+    assert_eq!(seen.method.as_str(), "GET");
+    assert_eq!(seen.path.as_str(), format!("/items/none/{tag}/7").as_str());
     assert_eq!(
         seen.query,
         "fields%5B%5D=a&fields%5B%5D=b&filter%5Bkind%5D=x%20y"
@@ -211,8 +209,7 @@ async fn null_for_optional_argument_is_absent() {
     let tool = |name: &str| format!("{}_{name}", slug.to_uppercase());
     let tag = unique(8);
     let arguments = json!({ "tag": tag, "id": 7, "fields": null, "filter": null });
-    let read = project.execute(&tool("GET_ITEM"), arguments).await;
-    read.data();
+    project.execute(&tool("GET_ITEM"), arguments).await.data();
     let arguments =
         json!({ "tag": tag, "id": 7, "name": "x", "parent": { "name": "y", "parent": null } });
     project.execute(&tool("SET_ITEM"), arguments).await.data();

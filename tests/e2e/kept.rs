@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    given, mounts,
+    given, mounts, polling,
     tool_router_execution::execute,
     tool_router_sessions::{SESSION_PATH, create},
 };
@@ -254,15 +254,10 @@ async fn assert_agents(project: &Client, toolkit: &str, session: &str, server: &
 
 /// Creates a trigger instance that has reported an event, and returns its id.
 async fn keep_polled_instance(host: &Host, project: &Client) -> String {
-    let (toolkit, mut manifest) = given::manifest_with_key();
-    let polled = given::trigger(&toolkit, "POSTED");
-    manifest["triggers"] = json!([polled]);
-    host.publish(Guest::poll().component(), &manifest).await;
-    let account = project.connect_with_key(&toolkit, "ada").await;
-    let config = json!({ "url": format!("https://api.example.com/echo/{}", unique(8)) });
-    let body = json!({ "connected_account_id": account, "trigger_config": config });
-    let instance = keep_instance(project, &polled, &body).await;
-    assert_eq!(given::poll(project, &instance).await["events"], 1);
+    let toolkit = polling::toolkit(host, Guest::poll()).await;
+    let polled = polling::Given::of(project.clone(), &toolkit).await;
+    let instance = polled.instance(&format!("/echo/{}", unique(8))).await;
+    polled.report(&instance).await;
     instance
 }
 

@@ -59,10 +59,8 @@ pub(crate) fn form_token(page: &RawResponse) -> String {
 }
 
 pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String, String) {
-    let mut body = json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
+    let body = json!({ "auth_config_id": config, "user_id": "default", "callback_url": "https://app.example/done?a=1" });
+    let body = given::merged(body, &more);
     let made = project.post("/connected_accounts/link", &body).await;
     let made = made.expect(201);
     let url = made["redirect_url"].as_str().unwrap().to_owned();
@@ -97,10 +95,8 @@ async fn link_page_connects_an_account() {
     assert_eq!(shown_url(&project, &id).await, json!(url));
     let (anonymous, mut browser) = (host.anonymous(), Browser::new(&project));
     let page = browser.open(&url).await;
-    assert_eq!(
-        (page.status, page.header("content-type")),
-        (200, "text/html; charset=utf-8")
-    );
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     let text = page.text();
     assert!(
         text.contains("Acme &#60;b&#62;&#38;") && !text.contains("<script"),
@@ -140,10 +136,8 @@ async fn link_page_connects_an_account() {
     assert_eq!(oauth.issuer.granted("authorization_code"), 0);
     let landed = browser.open(&back).await;
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
-    assert_eq!(
-        (landed.status, landed.header("location")),
-        (302, &*expected)
-    );
+    assert_eq!(landed.status, 302);
+    assert_eq!(landed.header("location"), &*expected);
     assert_eq!(status(&project, &id).await, "ACTIVE");
     let reused = browser.open(&url).await;
     assert_eq!(reused.status, 410);
@@ -202,14 +196,11 @@ async fn link_page_reports_errors_without_secrets() {
     let read = project.account(&id).await;
     let val =
         json!({ "api_key": "k-01...", "region": "eu\"west", "site": "main", "status": "ACTIVE" });
-    assert_eq!(
-        (&read["status"], &read["state"]["val"]),
-        (&"ACTIVE".into(), &val)
-    );
+    assert_eq!(read["status"], "ACTIVE");
+    assert_eq!(read["state"]["val"], val);
     let tag = harness::unique(8);
     let arguments = json!({ "url": format!("https://api.example.com/echo/{tag}") });
-    let called = project.execute(&guest::tool(&slug), arguments).await;
-    called.data();
+    project.execute(&guest::tool(&slug), arguments).await.data();
     let seen = &Host::application().seen(&tag)[0];
     assert_eq!(seen.header("authorization"), format!("Bearer {key}"));
 }
@@ -286,15 +277,13 @@ async fn repeated_callback_has_the_first_result() {
     let cookie = [("cookie", &*browser.cookie)];
     let open = || project.exchange(Method::GET, &back, &cookie, Vec::new());
     let (first, second, ()) = tokio::join!(open(), open(), async {
-        oauth.issuer.wait_for_grants("authorization_code", 1).await;
+        oauth.issuer.wait_for("authorization_code", 1).await;
         oauth.issuer.hold(false);
     });
     let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
     for landed in [first, second, open().await] {
-        assert_eq!(
-            (landed.status, landed.header("location")),
-            (302, &*expected)
-        );
+        assert_eq!(landed.status, 302);
+        assert_eq!(landed.header("location"), &*expected);
     }
     let elsewhere = Browser::new(&project).open(&back).await;
     assert_eq!(elsewhere.status, 400, "another browser sees a result");
@@ -316,27 +305,21 @@ async fn declined_user_connects_with_the_same_link() {
     assert_eq!(landed.header("location"), expected);
     assert_eq!(browser.open(&back).await.header("location"), expected);
     let read = project.account(&id).await;
-    assert_eq!(
-        (&read["status"], &read["status_reason"]),
-        (&"INITIATED".into(), &"access_denied".into())
-    );
+    assert_eq!(read["status"], "INITIATED");
+    assert_eq!(read["status_reason"], "access_denied");
     oauth.issuer.set(|settings| settings.agrees = true);
     let back = visited(&mut browser, &oauth, &url).await;
     assert_eq!(browser.open(&back).await.status, 302);
     let read = project.account(&id).await;
-    assert_eq!(
-        (&read["status"], &read["status_reason"]),
-        (&"ACTIVE".into(), &Value::Null)
-    );
+    assert_eq!(read["status"], "ACTIVE");
+    assert_eq!(read["status_reason"], Value::Null);
     oauth.execute(&project).await.data();
 }
 
 #[tokio::test]
 async fn expired_and_unknown_links_are_reported() {
-    let host = given::with_application()
-        .with("connections.pending_s", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.pending_s", "1");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
@@ -368,7 +351,9 @@ async fn project_can_disable_links_for_managed_auth() {
         .expect(200);
     let managed = json!({ "toolkit": { "slug": slug } });
     let managed = project.post("/auth_configs", &managed).await.expect(201);
-    let custom = given::oauth_config(&project, &slug, Issuer::credentials()).await;
+    let custom = project
+        .auth_config(&slug, "OAUTH2", Issuer::credentials())
+        .await;
     let off = json!({ "is_service_link_enabled_for_managed_auth": false });
     given::configure(&project, off).await;
     let link = async |config: &Value| {

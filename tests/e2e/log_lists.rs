@@ -171,15 +171,12 @@ async fn record_names_component_and_its_requests() {
     let version = format!("/toolkits/{slug}/versions/20260101_00");
     let version = host.as_org().get(&version).await.expect(200);
     let metadata = &detail["metadata"];
-    assert_eq!(
-        (&metadata["component"], &metadata["version"]),
-        (&version["digest"], &version["version"])
-    );
+    assert_eq!(metadata["component"], version["digest"]);
+    assert_eq!(metadata["version"], version["version"]);
     let request = &detail["data"]["requests"][0];
-    assert_eq!(
-        (&request["method"], &request["url"], &request["status"]),
-        (&"GET".into(), &url.into(), &200.into())
-    );
+    assert_eq!(request["method"], "GET");
+    assert_eq!(request["url"], url);
+    assert_eq!(request["status"], 200);
     for number in ["elapsed_ms", "sent", "received"] {
         assert!(request[number].is_u64(), "{number}: {request}");
     }
@@ -242,10 +239,8 @@ async fn deprecated_log_paths_return_the_same_records() {
     assert_eq!(fields["fields"]["action_execution"][0]["id"], "actionKey");
     let one = format!("/internal/action_execution/log/{}", runs[0].id);
     let one = project.get(&one).await.expect(200);
-    assert_eq!(
-        (&one["actionId"], &one["connection"]["entity"]),
-        (&runs[0].tool.clone().into(), &runs[0].user.into())
-    );
+    assert_eq!(one["actionId"], runs[0].tool);
+    assert_eq!(one["connection"]["entity"], runs[0].user);
     assert_eq!(
         one["payloadReceived"],
         json!({ "url": "https://elsewhere.example.org/" })

@@ -4,14 +4,14 @@ use futures::future::join_all;
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
-use crate::tool_router_sessions::{SESSION_PATH, create, keyed};
+use crate::tool_router_sessions::{SESSION_PATH, create, execute_meta, keyed, with_keyed};
+
+const MANAGE: &str = "SERVICE_MANAGE_CONNECTIONS";
 
 /// Asks for the connections of a session, and returns the data of the result.
 async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
-    let request = json!({ "slug": "SERVICE_MANAGE_CONNECTIONS", "arguments": arguments });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    let answer = project.post(&path, &request).await.expect(200);
-    answer["data"].clone()
+    let answer = execute_meta(project, session, MANAGE, arguments).await;
+    answer.expect(200)["data"].clone()
 }
 
 #[tokio::test]
@@ -41,18 +41,14 @@ async fn toolkits_are_connected_by_links() {
     let again = manage(&project, &session, again).await;
     let again = &again["results"][&connected];
     assert_eq!(again["status"], "initiated");
-    assert_eq!(
-        (&again["was_reinitiated"], &again["has_active_connection"]),
-        (&json!(true), &json!(true))
-    );
+    assert_eq!(again["was_reinitiated"], true);
+    assert_eq!(again["has_active_connection"], true);
 
     let too_many: Vec<_> = (0..21).map(|number| format!("t{number}")).collect();
     for wrong in [json!([]), json!(too_many)] {
-        let request =
-            json!({ "slug": "SERVICE_MANAGE_CONNECTIONS", "arguments": { "toolkits": wrong } });
-        let path = format!("{SESSION_PATH}/{session}/execute_meta");
-        let refused = project.post(&path, &request).await.expect(400);
-        assert_eq!(refused["error"]["slug"], "ActionExecute_ArgumentsInvalid");
+        let arguments = json!({ "toolkits": wrong });
+        let refused = execute_meta(&project, &session, MANAGE, arguments).await;
+        refused.expect_error(400, "ActionExecute_ArgumentsInvalid");
     }
 }
 
@@ -77,8 +73,7 @@ async fn toolkits_outside_of_the_session_stay_unconnected() {
 
 #[tokio::test]
 async fn session_creates_no_link_beyond_its_limit() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     project.connect_with_key(&toolkit, "amy").await;
     let session = async |user: &str, most: usize| {
         let most = json!({ "enable": true, "max_accounts_per_toolkit": most });

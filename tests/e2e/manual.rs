@@ -345,9 +345,8 @@ async fn failed_call(project: &Client) -> String {
     project
         .connect("example", "BEARER_TOKEN", "default", token)
         .await;
-    let failed = project
-        .execute("EXAMPLE_GET_ITEM", json!({ "id": 8 }))
-        .await;
+    let arguments = json!({ "id": 8 });
+    let failed = project.execute("EXAMPLE_GET_ITEM", arguments).await;
     failed["log_id"].as_str().unwrap().to_owned()
 }
 

@@ -100,6 +100,22 @@ pub(crate) async fn request(
     client.exchange(Method::POST, url, &headers, body).await
 }
 
+/// Returns the first message of a client with these capabilities.
+fn initialize(version: &str, capabilities: Value) -> Value {
+    let client = json!({ "name": "t", "version": "1" });
+    let params =
+        json!({ "protocolVersion": version, "capabilities": capabilities, "clientInfo": client });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params })
+}
+
+/// Returns the names of the tools that an assistant lists, sorted.
+fn listed_names(report: &Value) -> Vec<Value> {
+    let tools = report["tools"].as_array().unwrap().iter();
+    let mut names: Vec<_> = tools.map(|tool| tool["name"].clone()).collect();
+    names.sort_by_key(ToString::to_string);
+    names
+}
+
 /// Returns the result of a response.
 #[track_caller]
 pub(crate) fn result(response: &RawResponse) -> Value {
@@ -152,19 +168,14 @@ async fn official_libraries_list_and_call_tools() {
             let report = Assistant::start(library, &options).report().await;
             let which = format!("{library:?} {mode}: {report:#}");
             assert_eq!(report["version"], version, "{which}");
-            let tools = report["tools"].as_array().unwrap();
-            let mut names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-            names.sort_by_key(ToString::to_string);
             let mut expected = vec![json!(given.echo), json!(given.fetch)];
             expected.sort_by_key(ToString::to_string);
-            assert_eq!(names, expected, "{which}");
+            assert_eq!(listed_names(&report), expected, "{which}");
             let [called, failed] = &report["calls"].as_array().unwrap()[..] else {
                 panic!("{which}")
             };
-            assert_eq!(
-                (&called["structured"], &called["is_error"]),
-                (&said, &json!(false))
-            );
+            assert_eq!(called["structured"], said);
+            assert_eq!(called["is_error"], false);
             let text: Value = serde_json::from_str(called["text"].as_str().unwrap()).unwrap();
             assert_eq!(text, said);
             assert!(
@@ -208,10 +219,9 @@ async fn disconnecting_aborts_the_outgoing_request() {
     given.connect("amy", &harness::secret()).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
-    let asked = Host::application().wait_for_requests(&tag, 1);
     tokio::select! {
         called = given.call("user_id=amy", &given.fetch, json!({ "url": url })) => panic!("it hangs: {called:#}"),
-        () = asked => {}
+        () = Host::application().wait_for_requests(&tag, 1) => {}
     }
     Host::application().wait_for_abandoned(&tag, 1).await;
 }
@@ -503,17 +513,12 @@ async fn key_is_needed_if_the_project_requires_it() {
 async fn every_version_with_connections_is_negotiated() {
     let given = Given::new().await;
     for asked in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let params = json!({
-            "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
-        });
-        let version = [("mcp-protocol-version", asked)];
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
         let headers = [
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", asked),
         ];
-        let headers = [&headers[..], &version].concat();
-        let body = body.to_string().into_bytes();
+        let body = initialize(asked, json!({})).to_string().into_bytes();
         let answer = given
             .project
             .exchange(Method::POST, &given.url, &headers, body)
@@ -565,10 +570,7 @@ async fn session_exposes_exactly_its_tools() {
             let report = Assistant::start(library, &options).report().await;
             let which = format!("{library:?} {mode}: {report:#}");
             assert_eq!(report["version"], version, "{which}");
-            let tools = report["tools"].as_array().unwrap();
-            let mut names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
-            names.sort_by_key(ToString::to_string);
-            assert_eq!(names, expected, "{which}");
+            assert_eq!(listed_names(&report), expected, "{which}");
             assert_eq!(
                 report["calls"][0]["structured"],
                 json!({ "said": "hello" }),
@@ -663,13 +665,7 @@ async fn command_bridges_standard_input_to_a_server() {
     let tool = given::shared_echo().await;
     let url = given::mcp_server_of(&project, &given::toolkit_of(tool)).await;
     let lines = [
-        json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25", "capabilities": {},
-                "clientInfo": { "name": "t", "version": "1" },
-            },
-        }),
+        initialize("2025-11-25", json!({})),
         json!({
             "jsonrpc": "2.0", "id": "call", "method": "tools/call",
             "params": {
@@ -699,13 +695,9 @@ async fn bridge_answers_every_faulty_line() {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };
     for (version, batch_code) in [("2025-11-25", Some(-32600)), ("2025-03-26", None)] {
-        let client = json!({
-            "protocolVersion": version, "capabilities": {},
-            "clientInfo": { "name": "t", "version": "1" },
-        });
         let ping = message(2, "ping", json!({}));
         let lines = [
-            message(1, "initialize", client).into_bytes(),
+            initialize(version, json!({})).to_string().into_bytes(),
             b"not json".to_vec(),
             b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}".to_vec(),
             format!("\u{feff}{ping}").into_bytes(),
@@ -739,13 +731,7 @@ async fn bridge_answers_every_faulty_line() {
 async fn bridged_client_gets_the_link_in_an_error() {
     let given = Given::new().await;
     let lines = [
-        json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25", "capabilities": { "elicitation": { "url": {} } },
-                "clientInfo": { "name": "t", "version": "1" },
-            },
-        }),
+        initialize("2025-11-25", json!({ "elicitation": { "url": {} } })),
         json!({
             "jsonrpc": "2.0", "id": 2, "method": "tools/call",
             "params": { "name": given.fetch, "arguments": { "url": "https://api.example.com/" } },
@@ -754,10 +740,8 @@ async fn bridged_client_gets_the_link_in_an_error() {
     let key = ["--api-key", given.project.key()];
     let answers = bridged(id_of(&given.url), &key, &lines).await;
     let answer = answers.last().unwrap();
-    assert_eq!(
-        (&answer["id"], &answer["error"]["code"]),
-        (&json!(2), &json!(-32042))
-    );
+    assert_eq!(answer["id"], 2);
+    assert_eq!(answer["error"]["code"], -32042);
 }
 
 #[tokio::test]
@@ -792,6 +776,5 @@ async fn bridge_answers_what_a_proxy_refuses() {
     let id = "00000000-0000-4000-8000-000000000000";
     let answers = bridged(id, &["--url", &url], &[list]).await;
     assert_eq!(answers[0]["id"], 1);
-    let message = answers[0]["error"]["message"].as_str().unwrap();
-    assert!(message.contains("502"), "{message}");
+    given::assert_contains(&answers[0]["error"]["message"], "502");
 }

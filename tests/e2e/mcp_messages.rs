@@ -268,10 +268,8 @@ async fn batches_of_their_version_are_answered() {
         assert_eq!(pinged["id"], 1);
         assert_eq!(called["result"]["structuredContent"], json!({ "a": 1 }));
         assert_eq!(number["error"]["code"], -32600);
-        assert_eq!(
-            (&opened["id"], &opened["error"]["code"]),
-            (&json!(3), &json!(-32600))
-        );
+        assert_eq!(opened["id"], 3);
+        assert_eq!(opened["error"]["code"], -32600);
         let alone = json!([notification]).to_string();
         let accepted = send(&project, &url, &headers, &alone).await;
         assert_eq!((accepted.status, accepted.bytes.len()), (202, 0));
@@ -364,9 +362,7 @@ async fn large_results_are_a_beginning_and_a_file() {
         let file = given::open(&project, address).await;
         assert_eq!((file.status, file.bytes.len()), (200, size));
     }
-    let files = project
-        .get(&format!("/files/list?toolkit_slug={slug}"))
-        .await
-        .expect(200);
+    let path = format!("/files/list?toolkit_slug={slug}");
+    let files = project.get(&path).await.expect(200);
     assert_eq!(files["total_items"], 3, "{files:#?}");
 }

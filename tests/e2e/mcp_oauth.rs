@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    given,
+    given::{self, string},
     link::{self, form_token},
     mcp_endpoints::{failure, request, result},
 };
@@ -249,10 +249,6 @@ fn parsed(response: &RawResponse) -> Value {
     serde_json::from_slice(&response.bytes).unwrap_or_else(|_| panic!("{}", response.text()))
 }
 
-fn string(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
-}
-
 /// Returns the parameters that a redirect to the client has.
 #[track_caller]
 fn answer_of(response: &RawResponse) -> Value {
@@ -436,10 +432,8 @@ async fn tokens_work_at_one_endpoint_only() {
     for own in [&server, &given.url, &session] {
         let (_, tokens) = given.authorized(own, given.project.key()).await;
         let token = &tokens["access_token"];
-        assert_eq!(
-            (&tokens["token_type"], &tokens["expires_in"]),
-            (&json!("Bearer"), &json!(900))
-        );
+        assert_eq!(tokens["token_type"], "Bearer");
+        assert_eq!(tokens["expires_in"], 900);
         for endpoint in endpoints {
             let listed = given.list(endpoint, token).await;
             let expected = if endpoint == own { 200 } else { 401 };

@@ -57,10 +57,8 @@ async fn pinned_tools_change_only_when_accepted() {
     let call = json!({ "name": tool, "arguments": {} });
     let called = result(&request(&project, url, "tools/call", call.clone(), &[]).await);
     assert_eq!(called["isError"], false, "{called:#}");
-    project
-        .patch(&path, &json!({ "name": "Renamed" }))
-        .await
-        .expect(200);
+    let change = json!({ "name": "Renamed" });
+    project.patch(&path, &change).await.expect(200);
     assert_eq!(description(url).await, "Returns its arguments.");
 
     let accept = json!({ "pin_tools": true });

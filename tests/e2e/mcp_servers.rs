@@ -3,7 +3,10 @@
 use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
-use crate::{given, mcp_endpoints::other_toolkit};
+use crate::{
+    given::{self, string},
+    mcp_endpoints::other_toolkit,
+};
 
 const SERVERS_PATH: &str = "/mcp/servers";
 
@@ -34,18 +37,14 @@ impl Given {
     async fn server(&self, name: &str) -> String {
         let body = json!({ "name": name, "auth_config_ids": [self.config] });
         let made = self.project.post(SERVERS_PATH, &body).await.expect(201);
-        text(&made["id"])
+        string(&made["id"])
     }
 
     async fn connect(&self, user: &str) -> String {
         let secret = harness::secret();
         let made = given::made_account(&self.project, &self.config, user, &secret).await;
-        text(&made["id"])
+        string(&made["id"])
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
 }
 
 fn names(listed: &Answer) -> Vec<&str> {
@@ -71,14 +70,14 @@ async fn server_combines_toolkits_of_all_it_names() {
     assert_eq!(made["managed_auth_via_service"], true);
     let icons = made["toolkit_icons"].as_object().unwrap();
     assert!(icons.contains_key(given.toolkit), "{icons:?}");
-    let url = text(&made["mcp_url"]);
-    let path = format!("/v3/mcp/{}?user_id=default", text(&made["id"]));
+    let url = string(&made["mcp_url"]);
+    let path = format!("/v3/mcp/{}?user_id=default", string(&made["id"]));
     assert!(
         url.contains(&path) && url.ends_with("include_service_helper_actions=true"),
         "{url}"
     );
     for command in ["cursor", "claude", "windsurf"] {
-        assert!(text(&made["commands"][command]).contains(&url));
+        assert!(string(&made["commands"][command]).contains(&url));
     }
 }
 
@@ -119,24 +118,16 @@ async fn change_leaves_other_fields_alone() {
     let given = Given::new().await;
     let id = given.server("Before").await;
     let path = format!("/mcp/{id}");
-    let changed = given
-        .project
-        .patch(&path, &json!({ "name": "After" }))
-        .await;
-    let changed = changed.expect(200);
+    let change = json!({ "name": "After" });
+    let changed = given.project.patch(&path, &change).await.expect(200);
     assert_eq!(changed["auth_config_ids"], json!([given.config]));
     assert_eq!(changed["toolkits"], json!([given.toolkit]));
     let none = json!({ "auth_config_ids": [], "toolkits": [] });
     let changed = given.project.patch(&path, &none).await.expect(200);
-    assert_eq!(
-        (&changed["name"], &changed["toolkits"]),
-        (&json!("After"), &json!([]))
-    );
-    given
-        .project
-        .patch(&path, &json!({ "name": "no" }))
-        .await
-        .expect(400);
+    assert_eq!(changed["name"], "After");
+    assert_eq!(changed["toolkits"], json!([]));
+    let nothing_left = json!({ "name": "no" });
+    given.project.patch(&path, &nothing_left).await.expect(400);
 }
 
 #[tokio::test]
@@ -154,7 +145,7 @@ async fn removed_auth_config_leaves_only_named_toolkits() {
         });
         let made = given.custom(body).await.expect(201);
         assert_eq!(made["toolkits"], json!(all));
-        let path = format!("/mcp/{}", text(&made["id"]));
+        let path = format!("/mcp/{}", string(&made["id"]));
         let change = json!({ "auth_config_ids": [given.config] });
         let changed = given.project.patch(&path, &change).await.expect(200);
         assert_eq!(changed["toolkits"], left, "{named}");
@@ -175,10 +166,8 @@ async fn lists_filter_and_page_by_number() {
     };
     let page = list("limit=2&order_by=created_at&order_direction=asc&page_no=2").await;
     assert_eq!(names(&page), ["Third one", "Without"]);
-    assert_eq!(
-        (&page["total_pages"], &page["current_page"]),
-        (&json!(2), &json!(2))
-    );
+    assert_eq!(page["total_pages"], 2);
+    assert_eq!(page["current_page"], 2);
     let named = list("name=ONE").await;
     assert_eq!(names(&named), ["Third one", "First one"]);
     let of_config = list(&format!("auth_config_ids={}", given.config)).await;
@@ -207,7 +196,7 @@ async fn generated_addresses_keep_the_order() {
     });
     let made = given.project.post("/mcp/servers/generate", &body).await;
     let made = made.expect(200);
-    let url = text(&made["mcp_url"]);
+    let url = string(&made["mcp_url"]);
     assert!(url.ends_with(&format!("/v3/mcp/{id}")), "{url}");
     let flag = "include_service_helper_actions=true";
     let users = ["b+c", "a%26b"].map(|user| format!("{url}?user_id={user}&{flag}"));
@@ -223,14 +212,12 @@ async fn instance_needs_an_account_and_deletes_it() {
     let path = format!("{SERVERS_PATH}/{id}/instances");
     let create = json!({ "user_id": "amy" });
     let refused = given.project.post(&path, &create).await.expect(403);
-    assert!(text(&refused["error"]["message"]).contains(&given.config));
+    assert!(string(&refused["error"]["message"]).contains(&given.config));
     let account = given.connect("amy").await;
     let other = given.connect("bob").await;
     let made = given.project.post(&path, &create).await.expect(201);
-    assert_eq!(
-        (&made["instance_id"], &made["mcp_server_id"]),
-        (&json!("amy"), &json!(id))
-    );
+    assert_eq!(made["instance_id"], "amy");
+    assert_eq!(made["mcp_server_id"], json!(id));
     given.project.post(&path, &create).await.expect(409);
     let listed = given.project.get(&format!("{path}?search=AM")).await;
     let listed = listed.expect(200);
@@ -286,7 +273,7 @@ async fn operator_word_names_the_helper_tools() {
     let made = project.post(SERVERS_PATH, &body).await.expect(201);
     assert_eq!(made["managed_auth_via_acme"], true);
     assert_eq!(made["toolkits"], json!([slug]));
-    assert!(text(&made["mcp_url"]).ends_with("include_acme_helper_actions=true"));
+    assert!(string(&made["mcp_url"]).ends_with("include_acme_helper_actions=true"));
     let body = json!({ "name": "Mail", "managed_auth_via_acme": true });
     let made = project.post("/mcp/servers/custom", &body).await.expect(201);
     assert_eq!(made["managed_auth_via_acme"], true);

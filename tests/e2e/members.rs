@@ -22,10 +22,8 @@ async fn member_is_added_listed_and_removed() {
     assert!(!listed.text.contains(key));
     let mut members = listed["items"].as_array().unwrap().iter();
     let found = members.find(|member| member["id"] == id).unwrap();
-    assert_eq!(
-        (&found["email"], &found["role"]),
-        (&email.to_lowercase().into(), &"admin".into())
-    );
+    assert_eq!(found["email"], email.to_lowercase());
+    assert_eq!(found["role"], "admin");
     let path = format!("{MEMBERS_PATH}/{id}");
     let member = host.with_user_key(key);
     for (read, deleted) in [(200, 200), (401, 404)] {
@@ -55,17 +53,13 @@ async fn member_acts_in_named_or_default_project() {
     let host = Host::shared().await;
     let session = host.new_project().await.get(SESSION_INFO_PATH).await;
     let project = &session["project"];
-    let (org, id) = (
-        project["org_id"].as_str().unwrap(),
-        project["nano_id"].as_str().unwrap(),
-    );
+    let org = project["org_id"].as_str().unwrap();
+    let id = project["nano_id"].as_str().unwrap();
     let oldest = host.as_project().project_id().await;
     let member = host.new_member("admin").await;
     let default = member.get(SESSION_INFO_PATH).await.expect(200);
-    assert_eq!(
-        (&default["project"]["nano_id"], &default["api_key"]),
-        (&oldest.into(), &Value::Null)
-    );
+    assert_eq!(default["project"]["nano_id"], oldest);
+    assert_eq!(default["api_key"], Value::Null);
     assert_eq!(default["org_member"]["role"], "admin");
     let with = async |headers: &[(&str, &str)]| {
         member

@@ -1,31 +1,24 @@
 //! Metrics: each is documented, counts what it says, and names no user and no record.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::collections::BTreeSet;
 
 use harness::{Host, Metrics, host::Setup};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, settings::page};
 
 /// Route of executions by the prefix of the harness's clients.
 const EXECUTE_ROUTE: &str = "/api/v3/tools/execute/{tool_slug}";
 
 async fn measured() -> Host {
-    Setup::new()
-        .with("metrics.listen", "127.0.0.1:0")
-        .start()
-        .await
-}
-
-fn page(name: &str) -> String {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    fs::read_to_string(docs.join(name)).unwrap()
+    let setup = Setup::new().with("metrics.listen", "127.0.0.1:0");
+    setup.start().await
 }
 
 /// Returns the names and types in the table of the manual.
 fn documented() -> BTreeSet<(String, String)> {
-    let page = page("operator.md");
+    let page = page("docs/operator.md");
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|');
         let name = cells.next()?.trim().trim_end_matches('`');
@@ -59,8 +52,7 @@ async fn requests_and_executions_are_counted() {
     let toolkit = given::toolkit_of(&tool);
     let project = host.as_project();
     for word in ["a", "b"] {
-        let ran = project.execute(&tool, json!({ "word": word })).await;
-        ran.data();
+        project.execute(&tool, json!({ "word": word })).await.data();
     }
     project.execute("NO_SUCH_TOOL", json!({})).await.expect(404);
     assert_eq!(project.try_get_root("/no/such/page").await, Some(404));
@@ -137,7 +129,7 @@ async fn each_listener_serves_its_own_paths() {
 
 #[test]
 fn dashboard_shows_documented_metrics() {
-    let text = page("grafana-dashboard.json");
+    let text = page("docs/grafana-dashboard.json");
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let documented: BTreeSet<_> = documented().into_iter().map(|(name, _)| name).collect();
     let mut shown = BTreeSet::new();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, amys_session, create},
 };
 
 /// Limits of `host/app/src/agents/session_files.rs`.
@@ -18,15 +18,8 @@ const MAX_FILES: usize = 900;
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 const MAX_PATH_BYTES: usize = 512;
 
-async fn session(project: &Client) -> String {
+pub(crate) async fn session(project: &Client) -> String {
     create(project, json!({ "user_id": "amy" })).await
-}
-
-/// Creates a project of the shared server with a session.
-async fn given_session() -> (Client, String) {
-    let project = Host::shared().await.new_project().await;
-    let session = session(&project).await;
-    (project, session)
 }
 
 async fn mount(project: &Client, session: &str, operation: &str, body: Value) -> Answer {
@@ -45,7 +38,7 @@ async fn upload_url(project: &Client, session: &str, path: &str) -> String {
     asked.expect(201)["upload_url"].as_str().unwrap().to_owned()
 }
 
-async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
+pub(crate) async fn put(project: &Client, url: &str, bytes: &[u8]) -> RawResponse {
     let bytes = bytes.to_vec();
     project.exchange(Method::PUT, url, &[], bytes).await
 }
@@ -80,7 +73,7 @@ fn slug(answer: &Answer) -> &str {
 
 #[tokio::test]
 async fn uploaded_file_is_listed_and_downloaded() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     let bytes = [unique(1000).into_bytes(), vec![0, 255, 10]].concat();
     let body = json!({ "mount_relative_path": "in/data é.bin", "mimetype": "application/x-data" });
     let asked = mount(&project, &session, "upload_url", body).await;
@@ -106,7 +99,7 @@ async fn uploaded_file_is_listed_and_downloaded() {
 
 #[tokio::test]
 async fn later_content_replaces_earlier() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     for content in ["one", "", "three"] {
         upload(&project, &session, "a.txt", content.as_bytes()).await;
         let got = download(&project, &session, "a.txt").await;
@@ -118,7 +111,7 @@ async fn later_content_replaces_earlier() {
 
 #[tokio::test]
 async fn deleted_file_is_gone_with_its_links() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     let upload_link = upload_url(&project, &session, "a.txt").await;
     put(&project, &upload_link, b"a").await;
     let link = download_url(&project, &session, "a.txt").await.expect(201);
@@ -134,7 +127,7 @@ async fn deleted_file_is_gone_with_its_links() {
 
 #[tokio::test]
 async fn pages_follow_the_order_of_paths() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     for path in ["b/2", "a", "b/1", "c", "b/3"] {
         upload(&project, &session, path, b"").await;
     }
@@ -170,7 +163,7 @@ async fn files_of_other_projects_are_not_found() {
 
 #[tokio::test]
 async fn paths_outside_the_mount_are_refused() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     upload(&project, &session, "file", b"").await;
     let long = "x".repeat(MAX_PATH_BYTES + 1);
     for path in [
@@ -192,7 +185,7 @@ async fn paths_outside_the_mount_are_refused() {
 
 #[tokio::test]
 async fn long_media_type_is_refused() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     for (length, status) in [(255, 201), (256, 400)] {
         let media_type = format!("text/{}", "x".repeat(length - 5));
         let body = json!({ "mount_relative_path": "a.txt", "mimetype": media_type });
@@ -203,7 +196,7 @@ async fn long_media_type_is_refused() {
 
 #[tokio::test]
 async fn number_of_files_is_limited() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     let names: Vec<_> = (0..MAX_FILES).map(|at| at.to_string()).collect();
     let requests = names
         .iter()
@@ -257,7 +250,7 @@ async fn lapsed_uploads_make_room_and_are_erased() {
 
 #[tokio::test]
 async fn size_of_all_files_is_limited() {
-    let (project, session) = given_session().await;
+    let (project, session) = amys_session().await;
     let half = vec![b'x'; MAX_TOTAL_BYTES / 2];
     for path in ["a", "b"] {
         upload(&project, &session, path, &half).await;

@@ -8,8 +8,10 @@ use crate::{
     given,
     mcp_endpoints::{request, result},
     mounts::download,
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta},
 };
+
+const MULTI_EXECUTE: &str = "SERVICE_MULTI_EXECUTE_TOOL";
 
 /// Executes calls in a session, and returns the results.
 async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Value {
@@ -18,9 +20,8 @@ async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Va
         .map(|(tool, arguments)| json!({ "tool_slug": tool, "arguments": arguments }));
     let calls: Vec<_> = calls.collect();
     let arguments = json!({ "tools": calls, "sync_response_to_workbench": false });
-    let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &body).await.expect(200)["data"]["results"].clone()
+    let done = execute_meta(project, session, MULTI_EXECUTE, arguments).await;
+    done.expect(200)["data"]["results"].clone()
 }
 
 /// Publishes a tool that fetches an address with an account of `amy` and may take minutes.
@@ -52,8 +53,7 @@ async fn hanging_call_withholds_no_other_result() {
         assert_eq!(response["data"], json!({ "number": number }));
     }
     assert_eq!(results[1]["response"], Value::Null);
-    let error = results[1]["error"].as_str().unwrap();
-    assert!(error.contains("cancelled"), "{error}");
+    given::assert_contains(&results[1]["error"], "cancelled");
 }
 
 #[tokio::test]
@@ -95,12 +95,10 @@ async fn results_without_memory_begin_no_call() {
     let echo = given::echo(&host).await;
     let project = host.new_project().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let batch = async |count: usize| {
         let call = json!({ "tool_slug": echo, "arguments": {} });
         let arguments = json!({ "tools": vec![call; count] });
-        let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
-        project.post(&path, &body).await
+        execute_meta(&project, &session, MULTI_EXECUTE, arguments).await
     };
     let refused = batch(MOST_CALLS).await.expect(429);
     assert_eq!(refused["error"]["slug"], "Server_ProjectBusy");
@@ -223,7 +221,7 @@ async fn many_meta_calls_leave_room_for_neighbors() {
     let url = format!("https://api.example.com/hang/{tag}");
     let call = json!({ "tool_slug": fetch, "arguments": { "url": url } });
     let arguments = json!({ "tools": vec![call; 16], "sync_response_to_workbench": false });
-    let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
+    let body = json!({ "slug": MULTI_EXECUTE, "arguments": arguments });
     let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let mut calls: FuturesUnordered<_> = (0..200).map(|_| busy.post(&path, &body)).collect();
 
@@ -261,9 +259,7 @@ async fn results_become_a_file_of_the_workbench() {
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let call = json!({ "tool_slug": echo, "arguments": { "number": 7 } });
     let arguments = json!({ "tools": [call], "sync_response_to_workbench": true });
-    let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    let done = project.post(&path, &body).await.expect(200);
+    let done = execute_meta(&project, &session, MULTI_EXECUTE, arguments).await;
     let file = &done["data"]["remote_file_info"];
     let name = file["file_path"].as_str().unwrap();
     let name = name.strip_prefix("/mnt/files/").unwrap();

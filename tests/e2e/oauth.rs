@@ -10,10 +10,7 @@ use crate::{
 
 /// Returns the number of codes sent to the token endpoint.
 fn exchanges(oauth: &Oauth) -> usize {
-    let seen = Host::application().seen(&oauth.tag);
-    seen.iter()
-        .filter(|seen| seen.path.ends_with("/token"))
-        .count()
+    Host::application().asked(&oauth.tag, "/token")
 }
 
 #[tokio::test]
@@ -67,15 +64,11 @@ async fn denied_authorization_fails_the_account() {
     let expected = format!(
         "https://app.example/done?status=failed&connected_account_id={id}&error=access_denied"
     );
-    assert_eq!(
-        (landed.status, landed.header("location")),
-        (302, &*expected)
-    );
+    assert_eq!(landed.status, 302);
+    assert_eq!(landed.header("location"), &*expected);
     let failed = project.account(&id).await;
-    assert_eq!(
-        (&failed["status"], &failed["status_reason"]),
-        (&"FAILED".into(), &"access_denied".into())
-    );
+    assert_eq!(failed["status"], "FAILED");
+    assert_eq!(failed["status_reason"], "access_denied");
     assert_eq!(failed["state"]["val"]["error_description"], "Not today");
     assert_eq!(exchanges(&oauth), 0);
     oauth.execute(&project).await.expect(404);
@@ -116,19 +109,6 @@ async fn state_is_valid_once() {
         ),
         (1, "ACTIVE".into())
     );
-}
-
-#[tokio::test]
-async fn issuer_mismatch_fails_before_code_exchange() {
-    let (project, oauth) = Oauth::in_new_project().await;
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let back = oauth.visit(&made).await + "&iss=https%3A%2F%2Fother.example.com";
-    let landed = open(&project, &back).await;
-    let location = landed.header("location");
-    assert!(location.ends_with("&error=issuer_mismatch"), "{landed:?}");
-    let id = made["id"].as_str().unwrap();
-    assert_eq!(project.account(id).await["status"], "FAILED");
-    assert_eq!(exchanges(&oauth), 0);
 }
 
 #[tokio::test]
@@ -174,10 +154,8 @@ async fn missing_return_url_ends_on_server_page() {
 
 #[tokio::test]
 async fn late_callback_connects_an_expired_account() {
-    let host = given::with_application()
-        .with("connections.pending_s", "4")
-        .start()
-        .await;
+    let setup = given::with_application().with("connections.pending_s", "4");
+    let host = setup.start().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     let made = oauth.begin(&project, "https://app.example/done").await;
@@ -203,10 +181,8 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
     for (agrees, error) in [(false, "&error=access_denied"), (true, "")] {
         oauth.issuer.set(|settings| settings.agrees = agrees);
         let asked = project.post(&path, &again).await.expect(200);
-        assert_eq!(
-            (&asked["id"], &asked["status"]),
-            (&id.as_str().into(), &"ACTIVE".into())
-        );
+        assert_eq!(asked["id"], id.as_str());
+        assert_eq!(asked["status"], "ACTIVE");
         let back = oauth.visit(&asked).await;
         oauth.execute(&project).await.data();
         let landed = open(&project, &back).await;
@@ -223,23 +199,6 @@ async fn reconnecting_does_not_interrupt_an_active_account() {
         2,
         "the new token replaced the old one at the end: {tokens:?}"
     );
-}
-
-#[tokio::test]
-async fn superseded_connection_attempt_is_rejected() {
-    let (project, oauth) = Oauth::in_new_project().await;
-    let made = oauth.begin(&project, "https://app.example/done").await;
-    let old = oauth.visit(&made).await;
-    let path = format!(
-        "/connected_accounts/{}/refresh",
-        made["id"].as_str().unwrap()
-    );
-    let asked = project.post(&path, &json!({})).await.expect(200);
-    assert_eq!(asked["status"], "INITIATED");
-    assert_eq!(open(&project, &old).await.status, 400);
-    let new = oauth.visit(&asked).await;
-    assert_eq!(open(&project, &new).await.status, 302);
-    assert_eq!(exchanges(&oauth), 1);
 }
 
 #[tokio::test]
@@ -276,10 +235,8 @@ async fn user_verification_precedes_activation() {
         complete(&stranger, session, user).await.expect(404);
         let done = complete(&project, session, user).await.expect(status);
         if status == 200 {
-            assert_eq!(
-                (&done["connected_account_id"], &done["toolkit_slug"]),
-                (&id.into(), &oauth.slug.as_str().into())
-            );
+            assert_eq!(done["connected_account_id"], id);
+            assert_eq!(done["toolkit_slug"], oauth.slug);
         }
         assert_eq!(project.account(id).await["status"], becomes);
         complete(&project, session, user).await.expect(404);
@@ -313,17 +270,13 @@ async fn operator_oauth_app_serves_projects_and_hides_secret() {
     assert_eq!(*found, json!(["OAUTH2"]));
     let made = project.post("/auth_configs", &managed).await.expect(201);
     let made = &made["auth_config"];
-    assert_eq!(
-        (&made["auth_scheme"], &made["is_service_managed"]),
-        (&"OAUTH2".into(), &true.into())
-    );
+    assert_eq!(made["auth_scheme"], "OAUTH2");
+    assert_eq!(made["is_service_managed"], true);
     let config = made["id"].as_str().unwrap().to_owned();
     let read = project.get(&format!("/auth_configs/{config}")).await;
     let read = read.expect(200);
-    assert_eq!(
-        (&read["type"], &read["credentials"]),
-        (&"default".into(), &json!({}))
-    );
+    assert_eq!(read["type"], "default");
+    assert_eq!(read["credentials"], json!({}));
     let oauth = Oauth {
         tag,
         slug: slug.clone(),
@@ -356,10 +309,8 @@ async fn auth_config_patch_keeps_unnamed_fields() {
     let path = format!("/auth_configs/{}", oauth.config);
     let read = || async { project.get(&path).await.expect(200) };
     let shown = read().await["credentials"].clone();
-    assert_eq!(
-        (&shown["client_secret"], &shown["client_id"]),
-        (&json!("clie..."), &json!(harness::issuer::CLIENT_ID))
-    );
+    assert_eq!(shown["client_secret"], "clie...");
+    assert_eq!(shown["client_id"], json!(harness::issuer::CLIENT_ID));
     let asked = |made: &Answer| {
         let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
         url.query_pairs()
@@ -408,15 +359,15 @@ async fn imported_tokens_keep_working() {
     oauth.execute(&project).await.data();
     let token = oauth.tokens_used().remove(0);
     let other = host.new_project().await;
-    let config = given::oauth_config(&other, &oauth.slug, Issuer::credentials()).await;
+    let config = other
+        .auth_config(&oauth.slug, "OAUTH2", Issuer::credentials())
+        .await;
     let state =
         json!({ "authScheme": "OAUTH2", "val": { "status": "ACTIVE", "access_token": token } });
     let body = json!({ "auth_config": { "id": config }, "connection": { "state": state } });
     let made = other.post("/connected_accounts", &body).await.expect(201);
-    assert_eq!(
-        (&made["status"], &made["redirect_url"]),
-        (&"ACTIVE".into(), &Value::Null)
-    );
+    assert_eq!(made["status"], "ACTIVE");
+    assert_eq!(made["redirect_url"], Value::Null);
     oauth.execute(&other).await.data();
 }
 
@@ -454,7 +405,12 @@ async fn project_deletion_can_revoke_tokens() {
     let host = Host::shared().await;
     for (query, works) in [("?revoke_on_delete=true", false), ("", true)] {
         let project = host.new_project().await;
-        let oauth = Oauth::revoking(host, &project).await;
+        let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+            let mut scheme = issuer.scheme();
+            scheme["oauth2"]["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
+            scheme
+        })
+        .await;
         oauth.connect(&project).await;
         oauth.begin(&project, "https://app.example/done").await;
         oauth.execute(&project).await.data();
@@ -476,15 +432,12 @@ async fn account_key_and_alias_can_be_updated() {
     let mut both = key("API_KEY", harness::marked!("k-new-").into());
     both["alias"] = "work".into();
     let changed = project.patch(&path, &both).await.expect(200);
-    assert_eq!(
-        (&changed["success"], &changed["id"], &changed["status"]),
-        (&true.into(), &made["id"], &"ACTIVE".into())
-    );
+    assert_eq!(changed["success"], true);
+    assert_eq!(changed["id"], made["id"]);
+    assert_eq!(changed["status"], "ACTIVE");
     let read = project.get(&path).await.expect(200);
-    assert_eq!(
-        (&read["alias"], &read["state"]["val"]["api_key"]),
-        (&"work".into(), &"k-ne...".into())
-    );
+    assert_eq!(read["alias"], "work");
+    assert_eq!(read["state"]["val"]["api_key"], "k-ne...");
     for refused in [key("BASIC", "x".into()), key("API_KEY", Value::Null)] {
         project.patch(&path, &refused).await.expect(400);
     }
@@ -525,9 +478,7 @@ async fn unverified_credential_is_refused() {
     assert_eq!(unchecked["status"], "ACTIVE");
     let validate = json!({ "validate_credentials": true });
     let checked = project.post(&refresh, &validate).await.expect(200);
-    assert_eq!(
-        (&checked["status"], &checked["redirect_url"]),
-        (&"FAILED".into(), &Value::Null)
-    );
+    assert_eq!(checked["status"], "FAILED");
+    assert_eq!(checked["redirect_url"], Value::Null);
     drop(issuer);
 }

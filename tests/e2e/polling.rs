@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{
-    Answer, Client, Guest, Host, Inbox, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
+    Answer, Client, Guest, Host, Inbox, guest, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -14,17 +14,24 @@ const TRIGGER_NAME: &str = "POSTED";
 
 /// A polling trigger, and an account in a project.
 pub(crate) struct Given {
-    pub(crate) project: Client,
-    trigger: String,
-    account: String,
+    pub project: Client,
+    /// Slug of the trigger.
+    pub trigger: String,
+    pub account: String,
 }
 
 /// Publishes a toolkit with a polling trigger, and returns its slug.
 pub(crate) async fn toolkit(host: &Host, guest: Guest<'_>) -> String {
-    let (toolkit, mut manifest) = given::manifest_with_key();
-    manifest["triggers"] = json!([given::trigger(&toolkit, TRIGGER_NAME)]);
-    host.publish(guest.component(), &manifest).await;
+    let toolkit = given::slug();
+    publish(host, guest, &toolkit).await;
     toolkit
+}
+
+/// Publishes a guest as a toolkit with a polling trigger.
+pub(crate) async fn publish(host: &Host, guest: Guest<'_>, toolkit: &str) {
+    let mut manifest = guest::manifest_with_key(toolkit, given::bearer());
+    manifest["triggers"] = json!([given::trigger(toolkit, TRIGGER_NAME)]);
+    host.publish(guest.component(), &manifest).await;
 }
 
 impl Given {
@@ -57,7 +64,7 @@ impl Given {
         self.project.post(&upsert, &body).await
     }
 
-    async fn read(&self, id: &str) -> Value {
+    pub(crate) async fn read(&self, id: &str) -> Value {
         let path = format!("/trigger_instances/active?show_disabled=true&trigger_ids={id}");
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
@@ -75,6 +82,12 @@ impl Given {
     pub(crate) async fn poll(&self, id: &str) -> Answer {
         let path = format!("/trigger_instances/manage/{id}/poll");
         self.project.post(&path, &json!({})).await
+    }
+
+    /// Lets an instance of [`Guest::poll`] report its event: it does so in its second poll.
+    pub(crate) async fn report(&self, id: &str) {
+        let polled = given::poll(&self.project, id).await;
+        assert_eq!(polled["events"], 1, "{polled:#?}");
     }
 
     async fn set(&self, id: &str, status: &str) -> Answer {
@@ -136,8 +149,7 @@ async fn cron_expression_sets_the_next_poll() {
         ),
     ] {
         let refused = given.upsert(&path, schedule).await.expect(400);
-        let message = refused["error"]["message"].as_str().unwrap();
-        assert!(message.contains(problem), "{message}");
+        given::assert_contains(&refused["error"]["message"], problem);
     }
     let yearly = json!({ "poll_cron": "0 0 1 1 *" });
     let made = given.upsert(&path, yearly).await.expect(201);
@@ -185,8 +197,7 @@ async fn rate_limited_poll_waits_as_asked() {
     let id = given.instance(&format!("/limited/{}", unique(8))).await;
     given.wait_for_first_poll(&id).await;
     let read = given.read(&id).await;
-    let error = read["last_error"].as_str().unwrap();
-    assert!(error.contains("rate_limited"), "{error}");
+    given::assert_contains(&read["last_error"], "rate_limited");
     assert!(
         millis(&read["next_poll_at"]) >= millis(&read["last_poll_at"]) + 7_000,
         "{read:#}"
@@ -225,8 +236,7 @@ async fn instance_that_only_fails_is_disabled() {
     let read = given.read(&id).await;
     assert!(read["disabled_at"].is_string(), "{read:#}");
     assert_eq!(read["next_poll_at"], Value::Null);
-    let error = read["last_error"].as_str().unwrap();
-    assert!(error.contains("upstream_error"), "{error}");
+    given::assert_contains(&read["last_error"], "upstream_error");
     assert!(Host::application().seen(&tag).len() >= 3);
     given.set(&id, "enable").await.expect(200);
 }

@@ -48,19 +48,6 @@ async fn a_name_is_checked_and_taken_once() {
 }
 
 #[tokio::test]
-async fn unknown_member_and_wrong_type_are_refused() {
-    let host = Host::shared().await;
-    for bad in [
-        json!({ "name": unique(8), "colour": "red" }),
-        json!({ "name": 7 }),
-        json!({}),
-        json!([]),
-    ] {
-        create(host, bad).await.expect(400);
-    }
-}
-
-#[tokio::test]
 async fn project_list_is_newest_first() {
     let host = Setup::new().start().await;
     let mut names = Vec::new();
@@ -75,10 +62,8 @@ async fn project_list_is_newest_first() {
         let page = host.as_org().get(&path).await.expect(200);
         let projects = page["data"].as_array().unwrap().iter();
         listed.extend(projects.map(|project| project["name"].clone()));
-        assert_eq!(
-            (&page["total_items"], &page["total_pages"]),
-            (&6.into(), &3.into())
-        );
+        assert_eq!(page["total_items"], 6);
+        assert_eq!(page["total_pages"], 3);
         match page["next_cursor"].as_str() {
             Some(cursor) => {
                 let cursor = harness::fake_app::percent(cursor);
@@ -98,15 +83,6 @@ async fn detail_shows_the_keys_of_the_project() {
     let detail = detail.expect(200);
     assert_eq!(detail["api_keys"][0]["key"], project.key());
     assert!(detail["created_at"].as_str().unwrap().ends_with('Z'));
-}
-
-#[tokio::test]
-async fn keys_in_detail_can_be_masked_by_setting() {
-    let host = Setup::new().with("keys.reveal", "false").start().await;
-    let project = host.new_project().await;
-    let detail = host.as_org().get(&path_of(&project).await).await;
-    let detail = detail.expect(200);
-    assert!(!detail.text.contains(project.key()), "{}", detail.text);
 }
 
 #[tokio::test]
@@ -132,16 +108,6 @@ async fn deleted_project_frees_its_name() {
     host.as_org().get(&path).await.expect(404);
     host.as_org().delete(&path).await.expect(404);
     create(host, body).await.expect(200);
-}
-
-#[tokio::test]
-async fn project_key_cannot_change_the_organization() {
-    let project = Host::shared().await.new_project().await;
-    let body = json!({ "name": unique(8) });
-    project.post(NEW_PROJECT_PATH, &body).await.expect(401);
-    project.get("/org/owner/project/list").await.expect(401);
-    let refused = project.delete(&path_of(&project).await).await;
-    refused.expect(401);
 }
 
 #[tokio::test]

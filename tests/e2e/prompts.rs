@@ -7,7 +7,7 @@ use harness::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{approvals::assert_nothing_ran, given};
 
 const MODEL_KEY: &str = harness::marked!("llm-key-");
 
@@ -42,12 +42,6 @@ async fn say(project: &Client, tool: &str, text: &str, headers: &[(&str, &str)])
     project.send(Method::POST, &path, body, headers).await
 }
 
-/// Asserts that nothing was executed in a project.
-async fn assert_no_log(project: &Client) {
-    let logs = project.post("/logs/tool_execution", &json!({})).await;
-    assert_eq!(logs.expect(200)["logs"], json!([]));
-}
-
 #[tokio::test]
 async fn prompt_becomes_valid_arguments() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 3}"#]).await;
@@ -64,31 +58,27 @@ async fn prompt_becomes_valid_arguments() {
     };
     assert!(seen.path.ends_with("/chat/completions"), "{}", seen.path);
     assert_eq!(
-        (seen.header("authorization"), seen.header("x-team")),
-        (format!("Bearer {MODEL_KEY}").as_str(), &*team)
+        seen.header("authorization"),
+        format!("Bearer {MODEL_KEY}").as_str()
     );
+    assert_eq!(seen.header("x-team"), &*team);
     assert_eq!(
         seen.header("x-other"),
         "",
         "what the operator does not list stays here"
     );
-    assert_eq!(
-        (&body["model"], &body["messages"][1]["content"]),
-        (&"small-one".into(), &"three of them, please".into())
-    );
+    assert_eq!(body["model"], "small-one");
+    assert_eq!(body["messages"][1]["content"], "three of them, please");
     let form = &body["response_format"]["json_schema"];
-    assert_eq!(
-        (&form["name"], &form["schema"]["required"]),
-        (&tool.clone().into(), &json!(["count"]))
-    );
+    assert_eq!(form["name"], tool);
+    assert_eq!(form["schema"]["required"], json!(["count"]));
     assert!(body["max_tokens"].as_u64() > Some(0), "{body}");
     let log = project.log(&id).await;
     let took = json!({ "model": "small-one", "prompt_tokens": 11, "completion_tokens": 7 });
     assert_eq!(log["metrics"]["language_model"], took);
     assert_eq!(log["data"]["arguments"], json!({ "count": 3 }));
     let malformed = [("x-llm-gateway-headers", "{")];
-    let refused = say(&project, &tool, "x", &malformed).await;
-    refused.expect(400);
+    say(&project, &tool, "x", &malformed).await.expect(400);
 }
 
 #[tokio::test]
@@ -111,8 +101,7 @@ async fn model_output_may_be_corrected_once() {
     let asked = asked(Host::application(), &tag);
     let again = asked[1].1["messages"].as_array().unwrap();
     assert_eq!((asked.len(), &again[2]["content"]), (2, &"three!".into()));
-    let problem = again[3]["content"].as_str().unwrap();
-    assert!(problem.contains("is not JSON"), "{problem}");
+    given::assert_contains(&again[3]["content"], "is not JSON");
     let metrics = &project.log(&id).await["metrics"]["language_model"];
     assert_eq!(metrics["prompt_tokens"], 22, "both rounds are counted");
 }
@@ -122,13 +111,11 @@ async fn uncorrected_model_output_is_quoted_and_refused() {
     let (_host, project, tag, tool) = with_model(Setup::new(), &[r#"{"count": 0}"#]).await;
     let refused = say(&project, &tool, "none of them", &[]).await.expect(422);
     assert_eq!(refused["error"]["slug"], "ActionExecute_TextNotUnderstood");
-    let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains(r#"{"count": 0}"#), "{message}");
+    given::assert_contains(&refused["error"]["message"], r#"{"count": 0}"#);
     assert!(refused.problems()[0].starts_with("count: "), "{refused:#?}");
     assert_eq!(asked(Host::application(), &tag).len(), 2);
-    assert_no_log(&project).await;
-    let missing = say(&project, "NO_SUCH_TOOL", "x", &[]).await;
-    missing.expect(404);
+    assert_nothing_ran(&project).await;
+    say(&project, "NO_SUCH_TOOL", "x", &[]).await.expect(404);
     assert_eq!(asked(Host::application(), &tag).len(), 2);
 }
 
@@ -145,7 +132,7 @@ async fn arguments_alone_are_made_without_running_anything() {
         system.starts_with("Be terse.") && system.contains("Counts sheep."),
         "{system}"
     );
-    assert_no_log(&project).await;
+    assert_nothing_ran(&project).await;
     for wrong in [
         json!({}),
         json!({ "text": " " }),

@@ -124,20 +124,15 @@ async fn client_registration_uses_the_proxy() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], None);
     let host = behind(&tunnel).start().await;
     let project = host.as_project();
-    let oauth = given::Oauth::of(&host, &project, json!({}), |issuer| {
-        issuer.discovered("DCR_OAUTH")
-    })
-    .await;
+    let oauth = given::Oauth::registered(&host, &project, json!({})).await;
     let connection = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     let unreached = project.post("/connected_accounts", &connection).await;
     assert!(
         unreached.status >= 400,
         "there is no other way: {unreached:?}"
     );
-    assert_eq!(
-        (oauth.issuer.granted("registration"), tunnel.asked().len()),
-        (0, 0)
-    );
+    assert_eq!(oauth.issuer.granted("registration"), 0);
+    assert_eq!(tunnel.asked().len(), 0);
     let proxy = json!({ "proxy_url": tunnel.address });
     set(&project, &oauth.config, proxy).await.expect(200);
     oauth.connect(&project).await;

@@ -19,8 +19,10 @@ use tokio::task::JoinSet;
 
 use crate::{
     budget::assert_refused,
-    files, given,
+    files,
+    given::{self, seen},
     mcp_endpoints::{request, result},
+    polling,
     tool_router_sessions::{SESSION_PATH, create},
     workbench::with_interpreter,
 };
@@ -122,8 +124,20 @@ pub(crate) fn recipe(name: &str, steps: Value) -> Value {
     json!({ "name": name, "description": "Does several things.", "steps": steps })
 }
 
-fn seen(tag: &str) -> usize {
-    Host::application().seen(tag).len()
+/// Returns a polling trigger of `amy` whose instances report one event each.
+async fn trigger(host: &Host, project: &Client) -> polling::Given {
+    let toolkit = polling::toolkit(host, Guest::poll()).await;
+    polling::Given::of(project.clone(), &toolkit).await
+}
+
+/// Lets an instance report its event, and returns the run of the action.
+async fn fire(trigger: &polling::Given, id: &str) -> Value {
+    trigger.report(id).await;
+    let actions = format!("/trigger_instances/manage/{id}/actions");
+    let action = async || trigger.project.get(&actions).await.expect(200)["items"][0].clone();
+    let has_ended = async || !matches!(action().await["status"].as_str(), None | Some("pending"));
+    wait_until("the action has ended", has_ended).await;
+    action().await
 }
 
 #[tokio::test]
@@ -696,11 +710,7 @@ async fn assistants_see_recipes_as_prompts() {
 async fn trigger_runs_recipe_for_its_event() {
     let host = Host::shared().await;
     let given = Given::new(host).await;
-    let (toolkit, mut manifest) = given::manifest_with_key();
-    let trigger = given::trigger(&toolkit, "POSTED");
-    manifest["triggers"] = json!([trigger]);
-    host.publish(Guest::poll().component(), &manifest).await;
-    let account = given.project.connect_with_key(&toolkit, "amy").await;
+    let trigger = trigger(host, &given.project).await;
     let tag = unique(8);
     let url = format!("https://api.example.com/echo/{tag}/{{{{input.method}}}}");
     let step = |name: &str, tool: &str| json!({ "name": name, "tool_slug": tool, "arguments": { "url": url } });
@@ -710,16 +720,9 @@ async fn trigger_runs_recipe_for_its_event() {
             step("two", &given.change)
         ]))
         .await;
-    let path = format!(
-        "/trigger_instances/{}_POSTED/upsert",
-        toolkit.to_uppercase()
-    );
     let upsert = async |action: Value| {
-        let body = json!({
-            "connected_account_id": account, "action": action,
-            "trigger_config": { "url": format!("https://api.example.com/echo/{}", unique(8)) },
-        });
-        given.project.post(&path, &body).await
+        let path = format!("/echo/{}", unique(8));
+        trigger.upsert(&path, json!({ "action": action })).await
     };
     for refused in [
         json!({ "tool_slug": "RECIPE_NO_SUCH" }),
@@ -728,7 +731,7 @@ async fn trigger_runs_recipe_for_its_event() {
         upsert(refused).await.expect(404);
     }
     for refused in [
-        json!({ "tool_slug": slug, "connected_account_id": account }),
+        json!({ "tool_slug": slug, "connected_account_id": trigger.account }),
         json!({ "tool_slug": slug, "version": "20260101_00" }),
     ] {
         upsert(refused).await.expect(400);
@@ -738,14 +741,7 @@ async fn trigger_runs_recipe_for_its_event() {
         .await
         .expect(201);
     let id = made["trigger_id"].as_str().unwrap();
-    given::poll(&given.project, id).await;
-    let actions = format!("/trigger_instances/manage/{id}/actions");
-    let action = async || given.project.get(&actions).await.expect(200)["items"][0].clone();
-    wait_until("the action has ended", async || {
-        action().await["status"] != "pending"
-    })
-    .await;
-    let action = action().await;
+    let action = fire(&trigger, id).await;
     assert_eq!(action["status"], "succeeded", "{action:#}");
     assert_eq!(action["attempt_count"], 1, "{action:#}");
     assert_eq!(seen(&tag), 2);

@@ -87,8 +87,7 @@ async fn concurrent_calls_refresh_an_expired_token_once() {
 
 #[tokio::test]
 async fn rejected_token_is_refreshed_and_request_retried() {
-    let (host, project) = Host::shared_with_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.connect(&project).await;
     oauth.issuer.expire();
     for answer in many(&oauth, std::slice::from_ref(&project)).await {
@@ -98,8 +97,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
     let elsewhere = json!({ "url": format!("https://api.example.com/status/{}/401", oauth.tag) });
     let tool = guest::tool(&oauth.slug);
     for _ in 0..3 {
-        let ran = project.execute(&tool, elsewhere.clone()).await;
-        ran.expect(200);
+        project.execute(&tool, elsewhere.clone()).await.expect(200);
     }
     // A place that is closed to every token costs no refresh.
     assert_eq!(oauth.refreshes(), 1);
@@ -107,8 +105,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
 
 #[tokio::test]
 async fn lifetime_is_kept_if_a_refresh_states_none() {
-    let (host, project) = Host::shared_with_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     oauth.issuer.set(|settings| settings.lifetime = 1);
     oauth.connect(&project).await;
     oauth.issuer.fault(Fault::NoExpiry, 2);
@@ -254,7 +251,7 @@ async fn interrupted_refresh_is_tried_once_more() {
         json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest" });
     let call = project.try_send(Method::POST, &path, Body::Json(body), &[]);
     let (answer, setup) = tokio::join!(call, async {
-        oauth.issuer.wait_for_grants("refresh_token", 1).await;
+        oauth.issuer.wait_for("refresh_token", 1).await;
         host.kill()
     });
     answer.unwrap_err();
@@ -277,7 +274,7 @@ async fn account_revoked_during_refresh_leaves_no_token() {
     let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
     oauth.issuer.hold(true);
     let (answer, ()) = tokio::join!(oauth.execute(&project), async {
-        oauth.issuer.wait_for_grants("client_credentials", 2).await;
+        oauth.issuer.wait_for("client_credentials", 2).await;
         let path = format!("/connected_accounts/{id}/revoke");
         project.post(&path, &json!({})).await.expect(200);
         assert_eq!(oauth.issuer.good(), 1, "the new token is not known yet");
@@ -349,8 +346,7 @@ async fn validation_reports_an_account_that_expires() {
 
 #[tokio::test]
 async fn expired_token_without_refresh_expires_account() {
-    let (host, project) = Host::shared_with_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let issuer = &oauth.issuer;
     issuer.set(|settings| (settings.lifetime, settings.refresh) = (1, false));
     let id = oauth.connect(&project).await;

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::join_all, stream};
 use harness::{
-    Answer, BucketService, Client, Host, Issuer, Postgres, fake_app, guest,
-    host::{Setup, size},
-    issuer::Fault,
-    wait_for, wait_until,
+    Answer, BucketService, Client, Host, Issuer, guest, host::size, issuer::Fault, wait_for,
+    wait_until,
 };
 use serde_json::json;
 
@@ -21,15 +19,9 @@ const CONCURRENT_CALLS: usize = 64;
 /// Backoff times after failed refreshes, in seconds.
 const BACKOFF_SECONDS: [u64; 8] = [30, 60, 120, 240, 480, 960, 1_920, 3_600];
 
-fn settings() -> Setup {
-    Setup::embedded()
-        .on(Postgres::shared().database(None))
-        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
-}
-
 /// Starts three servers on one database and returns them with a client of the same project on each.
 async fn three(bucket: &BucketService) -> ([Host; 3], [Client; 3]) {
-    let one = settings().in_bucket(bucket).start().await;
+    let one = given::on_its_own_database().in_bucket(bucket).start().await;
     let (two, three) = tokio::join!(one.setup().another().start(), one.setup().another().start());
     let projects = [&one, &two, &three].map(|host| host.with_key(&one.project_key));
     ([one, two, three], projects)
@@ -138,7 +130,10 @@ async fn slow_refresh_returns_retry_after() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_outage_is_retried_with_backoff() {
     let bucket = BucketService::start();
-    let host = settings().in_bucket(&bucket).start().await;
+    let host = given::on_its_own_database()
+        .in_bucket(&bucket)
+        .start()
+        .await;
     let projects = [host.as_project()];
     let oauth = toolkit(&host, &projects).await;
     let id = connect(&oauth, &projects[0], "default").await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use harness::{Guest, Host, client::Body, guest, unique};
+use harness::{Guest, Host, client::Body, guest, host::Setup, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -121,8 +121,7 @@ async fn misspelled_restrictions_are_refused() {
         assert!(problems[0].contains(remedy), "{problems:?}");
     }
     let newer = json!({ "theme": {}, "enable_instant": true });
-    let patched = project.patch("/org/project/config", &newer).await;
-    patched.expect(200);
+    given::configure(&project, newer).await;
     let older = json!({ "allow_tracing": true, "version": "latest" });
     project.post(&execute, &older).await.expect(200);
 }
@@ -254,9 +253,8 @@ async fn unknown_parameter_of_an_mcp_address_is_refused() {
         assert!(text.contains(reason), "{text}");
     }
     result(&list("user_id=amy&agent=editor&session_id=1&user_id=amy").await);
-    let session = project
-        .post(SESSION_PATH, &json!({ "user_id": "amy" }))
-        .await;
+    let session = json!({ "user_id": "amy" });
+    let session = project.post(SESSION_PATH, &session).await;
     let session = given::text(&session.expect(201)["mcp"]["url"]).to_owned();
     let key = [("x-api-key", project.key())];
     for (query, status) in [
@@ -359,43 +357,64 @@ fn refused_members(operation: &Operation) -> Vec<Vec<String>> {
     found
 }
 
+/// Returns the least body of an operation with another member.
+fn body_with(operation: &Operation, path: &[String], value: Value) -> Value {
+    let mut whole = match operation.body(false) {
+        Body::Json(body) => body,
+        _ => json!({}),
+    };
+    let mut inside = &mut whole;
+    for name in path {
+        if inside.is_null() {
+            *inside = json!({});
+        }
+        inside = &mut inside[name];
+    }
+    *inside = value;
+    whole
+}
+
 #[tokio::test]
 async fn members_marked_as_refused_are_refused() {
-    let host = Host::shared().await;
-    let clients = Clients::of(host, host.new_project().await).await;
+    let warning = Setup::new().with("sessions.unknown_members", "warn");
+    let warning = warning.start().await;
     let mut seen = BTreeSet::new();
-    for operation in CLIENT_OPERATIONS.iter() {
-        for path in refused_members(operation) {
-            let mut whole = match operation.body(false) {
-                Body::Json(body) => body,
-                _ => json!({}),
-            };
-            let mut inside = &mut whole;
-            for name in &path {
-                if inside.is_null() {
-                    *inside = json!({});
+    for host in [Host::shared().await, &warning] {
+        let clients = Clients::of(host, host.new_project().await).await;
+        for operation in CLIENT_OPERATIONS.iter() {
+            for path in refused_members(operation) {
+                let named = format!("{} {}", operation.method, path.join("."));
+                let mut values = vec![json!("any value")];
+                if operation.path.starts_with(SESSION_PATH) {
+                    values.extend([json!([]), Value::Null]);
                 }
-                inside = &mut inside[name];
+                for value in values {
+                    let body = body_with(operation, &path, value);
+                    let answer = operation.send(clients.right(operation), Body::Json(body));
+                    let text = answer.await.expect(400).text;
+                    for part in ["this server does not have", &path.join(".")] {
+                        assert!(text.contains(part), "{named}: {text}");
+                    }
+                }
+                seen.insert(named);
             }
-            *inside = json!("any value");
-            let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-            let client = clients.right(operation);
-            let body = Body::Json(whole);
-            let answer = client.send(method, &operation.addressed(), body, &[]).await;
-            let named = format!("{} {}", operation.path, path.join("."));
-            let text = answer.expect(400).text;
-            for part in ["this server does not have", &path.join(".")] {
-                assert!(text.contains(part), "{named}: {text}");
-            }
-            seen.insert(path.join("."));
         }
     }
     for name in [
-        "auth_config.sealed_credentials",
-        "sealed_credentials",
-        "egress_url",
+        "POST auth_config.sealed_credentials",
+        "PATCH experimental.no_elicitation_support_fallback",
+        "PATCH experimental.restrict_egress_to_service",
+        "PATCH experimental.session_config_id",
+        "PATCH hooks",
+        "POST experimental.no_elicitation_support_fallback",
+        "POST experimental.session_config_id",
+        "POST hooks",
     ] {
         assert!(seen.contains(name), "{name}: {seen:?}");
+    }
+    for name in [" sealed_credentials", " egress_url"] {
+        let is_seen = seen.iter().any(|seen| seen.ends_with(name));
+        assert!(is_seen, "{name}: {seen:?}");
     }
 }
 
@@ -487,14 +506,13 @@ async fn no_account_is_connected_without_an_auth_config() {
 
 #[tokio::test]
 async fn deleted_auth_config_ends_attempt_at_the_provider() {
-    let (host, project) = Host::shared_with_project().await;
-    let oauth = Oauth::new(host, &project).await;
+    let (project, oauth) = Oauth::in_new_project().await;
     let made = oauth.begin(&project, "https://app.example/done").await;
     let url = made["redirect_url"].as_str().unwrap();
     let back = oauth.issuer.visit(url).await;
     oauth.issuer.hold(true);
     let (landed, ()) = tokio::join!(open(&project, &back), async {
-        oauth.issuer.wait_for_grants("authorization_code", 1).await;
+        oauth.issuer.wait_for("authorization_code", 1).await;
         let path = format!("/auth_configs/{}", oauth.config);
         project.delete(&path).await.expect(200);
         oauth.issuer.hold(false);
@@ -528,21 +546,15 @@ async fn accounts_are_listed_by_the_time_they_show() {
 #[tokio::test]
 async fn refusal_of_provider_names_missing_scopes() {
     let (host, project) = Host::shared_with_project().await;
-    let (slug, tag) = (given::slug(), unique(8));
-    let issuer = Host::application().issuer(&tag);
-    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
-    manifest["tools"][0]["scopes"] = json!(["read", "write", "admin"]);
-    host.publish(Guest::strict_fetch().component(), &manifest)
-        .await;
     let mut credentials = harness::Issuer::credentials();
     credentials["scopes"] = json!("read,other");
-    let config = given::oauth_config(&project, &slug, credentials).await;
-    let oauth = Oauth {
-        tag,
-        slug,
-        config,
-        issuer,
-    };
+    let guest = Guest::strict_fetch();
+    let oauth = Oauth::of_guest(host, &project, credentials, &guest, |slug, issuer| {
+        let mut manifest = guest::manifest_with_scheme(slug, issuer.scheme());
+        manifest["tools"][0]["scopes"] = json!(["read", "write", "admin"]);
+        manifest
+    })
+    .await;
     oauth.connect(&project).await;
     let tool = guest::tool(&oauth.slug);
     oauth.execute(&project).await.data();

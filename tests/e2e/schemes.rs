@@ -428,8 +428,7 @@ impl<'a> Life<'a> {
         let good = || self.row.issuer().map_or(0, Issuer::good);
         let before = good();
         let revoke = format!("/connected_accounts/{id}/revoke");
-        let revoked = self.project.post(&revoke, &json!({})).await;
-        revoked.expect(200);
+        self.project.post(&revoke, &json!({})).await.expect(200);
         let read = self.project.account(&id).await;
         let left = json!({ "status": "REVOKED" });
         assert_eq!(read["state"]["val"], left, "{name}");

@@ -2,7 +2,6 @@
 
 use harness::{Host, client::Body};
 use reqwest::Method;
-use serde_json::json;
 
 use crate::given;
 
@@ -39,7 +38,6 @@ async fn missing_wrong_or_duplicate_key_is_unauthorized() {
     ];
     for answer in answers {
         let answer = answer.expect_error(401, "HTTP_Unauthorized");
-        answer.assert_envelope();
         assert_eq!(answer["error"]["code"], 10401);
     }
     let shown = wrong.get(path).await;
@@ -47,16 +45,4 @@ async fn missing_wrong_or_duplicate_key_is_unauthorized() {
     assert!(message.starts_with("Invalid API key: ak_"), "{message}");
     assert!(message.ends_with('*'), "{message}");
     assert!(!message.contains("0123456789abcdef"), "{message}");
-}
-
-#[tokio::test]
-async fn a_deleted_projects_key_stops_working_at_once() {
-    let (host, project) = Host::shared_with_project().await;
-    let id = project.project_id().await;
-    let echo = given::shared_echo().await;
-    project.execute(echo, json!({})).await.expect(200);
-    host.delete_project(&id).await;
-    let refused = project.get("/auth/session/info").await;
-    refused.expect(401).assert_envelope();
-    project.execute(echo, json!({})).await.expect(401);
 }

@@ -2,13 +2,13 @@
 //! keeps.
 
 use futures::future::join_all;
-use harness::{Answer, Client, Host, client::Body, host::Setup};
-use reqwest::Method;
+use harness::{Answer, Host, client::Body, host::Setup};
 use serde_json::{Value, json};
 
 use crate::{
     description::{CLIENT_OPERATIONS, Operation},
     given,
+    tool_router_execution::with_mail,
     tool_router_sessions::{SESSION_PATH, amys_session, create},
 };
 
@@ -34,16 +34,6 @@ fn strict_operations() -> Vec<&'static Operation> {
         .collect();
     assert_eq!(strict.len(), STRICT_OPERATIONS.len());
     strict
-}
-
-async fn send(project: &Client, operation: &Operation, body: Value) -> Answer {
-    let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
-    let path = operation.addressed();
-    project.send(method, &path, Body::Json(body), &[]).await
-}
-
-fn is_refused_member(schema: &Value) -> bool {
-    schema["x-unimplemented"] == "refuse"
 }
 
 fn is_in_problems(answer: &Answer, text: &str) -> bool {
@@ -103,7 +93,7 @@ async fn unknown_member_is_refused_at_any_depth() {
         for pointer in pointers {
             let mut body = sample.clone();
             body.pointer_mut(&pointer).unwrap()[UNKNOWN_NAME] = json!(1);
-            let refused = send(&project, operation, body).await.expect(400);
+            let refused = operation.send(&project, Body::Json(body)).await.expect(400);
             let path = shown(&format!("{pointer}/{UNKNOWN_NAME}"));
             assert!(is_in_problems(&refused, &path), "{path}: {refused:#?}");
             sent += 1;
@@ -152,65 +142,6 @@ async fn unknown_member_is_refused_with_nearest_name() {
     assert!(is_in_problems(&refused, nearest), "{refused:#?}");
     let read = project.get(&path).await.expect(200);
     assert_eq!(read["config_version"], 1);
-}
-
-/// Returns the pointers to the members of a body that are always refused.
-fn refused_members(schema: &Value, pointer: &str, found: &mut Vec<String>) {
-    for several in ["oneOf", "anyOf"] {
-        for variant in schema[several].as_array().into_iter().flatten() {
-            refused_members(variant, pointer, found);
-        }
-    }
-    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
-        let pointer = format!("{pointer}/{name}");
-        if is_refused_member(member) {
-            found.push(pointer);
-        } else {
-            refused_members(member, &pointer, found);
-        }
-    }
-}
-
-#[tokio::test]
-async fn members_that_must_be_refused_always_are() {
-    let warning = Setup::new().with("sessions.unknown_members", "warn");
-    let warning = warning.start().await;
-    let mut sent = Vec::new();
-    for host in [Host::shared().await, &warning] {
-        let project = host.new_project().await;
-        for operation in strict_operations() {
-            let mut pointers = Vec::new();
-            refused_members(&operation.request_schema(), "", &mut pointers);
-            for pointer in pointers {
-                for value in [json!("allow"), json!([]), Value::Null] {
-                    let Body::Json(mut body) = operation.body(false) else {
-                        continue;
-                    };
-                    let (parent, name) = pointer.rsplit_once('/').unwrap();
-                    if !parent.is_empty() {
-                        body[&parent[1..]] = json!({});
-                    }
-                    body.pointer_mut(parent).unwrap()[name] = value;
-                    let refused = send(&project, operation, body).await.expect(400);
-                    let line = format!("{}: this server does not have it", shown(&pointer));
-                    assert!(is_in_problems(&refused, &line), "{line}: {refused:#?}");
-                }
-                sent.push(format!("{} {pointer}", operation.method));
-            }
-        }
-    }
-    sent.sort();
-    sent.dedup();
-    let expected = [
-        "PATCH /experimental/no_elicitation_support_fallback",
-        "PATCH /experimental/restrict_egress_to_service",
-        "PATCH /experimental/session_config_id",
-        "PATCH /hooks",
-        "POST /experimental/no_elicitation_support_fallback",
-        "POST /experimental/session_config_id",
-        "POST /hooks",
-    ];
-    assert_eq!(sent, expected);
 }
 
 #[tokio::test]
@@ -385,8 +316,7 @@ async fn contradicting_proxy_switches_are_refused() {
 
 #[tokio::test]
 async fn null_permissions_are_removed() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = crate::tool_router_execution::mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let permissions = json!({ "permissions": { "default": "ask_every_call" } });
     let session = json!({ "user_id": "amy", "experimental": permissions });
     let path = format!("{SESSION_PATH}/{}", create(&project, session).await);

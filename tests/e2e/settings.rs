@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use harness::{MachineSettings, host::Setup, secret};
 
 /// Reads a page of the repository.
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     fs::read_to_string(root.join(name)).unwrap()
 }

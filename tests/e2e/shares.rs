@@ -15,10 +15,11 @@ use tokio::{
 };
 
 use crate::{
+    bash_tool,
     budget::{sleeper, sleeping},
     event_stream::STREAM_PATH,
     given,
-    tool_router_sessions::{SESSION_PATH, create},
+    tool_router_sessions::{create, execute_meta},
     workbench::with_interpreter,
 };
 
@@ -86,9 +87,7 @@ async fn newcomer_calls_while_others_hold_all() {
 /// Runs a shell command in a new session, and returns the status of the answer.
 async fn shell(project: &Client, command: &str) -> u16 {
     let session = create(project, json!({ "user_id": "amy" })).await;
-    let body = json!({ "slug": "SERVICE_REMOTE_BASH_TOOL", "arguments": { "command": command } });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &body).await.status
+    bash_tool::shell(project, &session, command).await.status
 }
 
 #[tokio::test]
@@ -126,9 +125,10 @@ async fn scripts_leave_memory_to_other_projects() {
         let greedy = greedy.clone();
         held.spawn(async move {
             let arguments = json!({ "code_to_execute": code });
-            let body = json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": arguments });
-            let path = format!("{SESSION_PATH}/{session}/execute_meta");
-            greedy.post(&path, &body).await.status
+            let slug = "SERVICE_REMOTE_WORKBENCH";
+            execute_meta(&greedy, &session, slug, arguments)
+                .await
+                .status
         });
     }
     wait_until("the scripts hold all that their project may", async || {

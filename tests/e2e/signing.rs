@@ -71,9 +71,7 @@ impl Signed {
 
     /// Returns the number of requests for token credentials.
     fn exchanges(&self) -> usize {
-        let seen = Host::application().seen(&self.tag);
-        let exchanges = seen.iter().filter(|seen| seen.path.ends_with("/token"));
-        exchanges.count()
+        Host::application().asked(&self.tag, "/token")
     }
 }
 
@@ -284,8 +282,7 @@ async fn imported_oauth1_tokens_sign_and_survive_reconnect() {
     assert_eq!(open(&project, &back).await.status, 302);
     signed.execute(&project, signed.me()).await.data();
     let unmask = json!({ "mask_secret_keys_in_connected_account": false });
-    let settings = project.patch("/org/project/config", &unmask).await;
-    settings.expect(200);
+    given::configure(&project, unmask).await;
     let unmasked = project.clone().may_show_secrets("masking is off");
     let known = unmasked.account(&id).await["state"]["val"].clone();
     let state = json!({ "authScheme": "OAUTH1", "val": {

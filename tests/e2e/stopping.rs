@@ -167,7 +167,7 @@ async fn stopping_server_stores_a_registered_client() {
     oauth.issuer.hold(true);
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
     project.post("/connected_accounts", &body).await.expect(503);
-    oauth.issuer.wait_for_grants("registration", 1).await;
+    oauth.issuer.wait_for("registration", 1).await;
     let host = stop_during_request(host, &oauth).await.start().await;
     let project = host.as_project();
     oauth.begin(&project, "https://app.example/done").await;
@@ -184,7 +184,7 @@ async fn stopping_server_stores_a_refreshed_token() {
     let id = oauth.connect(&project).await;
     oauth.issuer.hold(true);
     oauth.execute(&project).await.expect(503);
-    oauth.issuer.wait_for_grants("refresh_token", 1).await;
+    oauth.issuer.wait_for("refresh_token", 1).await;
     let setup = stop_during_request(host, &oauth).await;
     oauth.issuer.set(|settings| settings.lifetime = 3_600);
     let host = setup.start().await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, amys_session, create, keyed},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, with_keyed},
 };
 
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
@@ -29,6 +29,12 @@ pub(crate) async fn mail(host: &Host) -> String {
     toolkit
 }
 
+/// Creates a project of the shared server and publishes a toolkit as [`mail`] does.
+pub(crate) async fn with_mail() -> (Client, String) {
+    let host = Host::shared().await;
+    (host.new_project().await, mail(host).await)
+}
+
 pub(crate) async fn execute(project: &Client, session: &str, body: Value) -> Answer {
     let path = format!("{SESSION_PATH}/{session}/execute");
     project.post(&path, &body).await
@@ -42,8 +48,7 @@ async fn account_of(project: &Client, executed: &Answer) -> Value {
 
 #[tokio::test]
 async fn session_uses_accounts_of_its_user() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let tool = guest::tool(&toolkit);
     let call =
         |account: Option<&str>| json!({ "tool_slug": tool, "arguments": {}, "account": account });
@@ -95,8 +100,7 @@ async fn session_uses_accounts_of_its_user() {
 
 #[tokio::test]
 async fn auth_configs_kept_from_sessions_are_not_used() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let account = project.account(&account).await;
     let config = given::text(&account["auth_config"]["id"]);
@@ -117,8 +121,7 @@ async fn auth_configs_kept_from_sessions_are_not_used() {
 
 #[tokio::test]
 async fn naming_an_account_respects_its_auth_config() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let account = project.connect_with_key(&toolkit, "amy").await;
     let path = format!("/connected_accounts/{account}");
     let alias = json!({ "alias": "work" });
@@ -147,8 +150,8 @@ async fn naming_an_account_respects_its_auth_config() {
 
 #[tokio::test]
 async fn logs_are_found_by_session() {
-    let (host, project) = Host::shared_with_project().await;
-    let tool = format!("{}_LIST", mail(host).await.to_uppercase());
+    let (project, toolkit) = with_mail().await;
+    let tool = format!("{}_LIST", toolkit.to_uppercase());
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let other = create(&project, json!({ "user_id": "amy" })).await;
     let call = json!({ "tool_slug": tool, "arguments": { "word": "hi" } });
@@ -222,8 +225,7 @@ async fn switched_off_meta_tools_are_refused() {
 
 #[tokio::test]
 async fn multi_execute_keeps_order_and_partial_failures() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     let tool = format!("{}_LIST", toolkit.to_uppercase());
@@ -269,9 +271,7 @@ async fn multi_execute_keeps_order_and_partial_failures() {
 async fn proxy_requests_stay_in_the_scope() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let config = given::auth_config(&project).await;
-    let amys = given::account(&config, "amy", &harness::secret());
-    project.post("/connected_accounts", &amys).await.expect(201);
+    project.connect_with_key(toolkit, "amy").await;
     let request = json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET" });
     let cases = json!([
         [200, {}],
@@ -301,9 +301,7 @@ async fn proxy_requests_stay_in_the_scope() {
 async fn session_with_proxy_offers_it_as_tool() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let config = given::auth_config(&project).await;
-    let amys = given::account(&config, "amy", &harness::secret());
-    project.post("/connected_accounts", &amys).await.expect(201);
+    project.connect_with_key(toolkit, "amy").await;
     let arguments = json!({
         "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "POST", "body": { "a": 1 },
         "query": { "page": 2 },
@@ -315,8 +313,7 @@ async fn session_with_proxy_offers_it_as_tool() {
     };
     let without = create(&project, json!({ "user_id": "amy" })).await;
     assert!(!tools(&without).await.contains("SERVICE_PROXY_EXECUTE"));
-    let refused = execute(&project, &without, call.clone()).await;
-    refused.expect(403);
+    execute(&project, &without, call.clone()).await.expect(403);
 
     let config = json!({ "user_id": "amy", "proxy_execute": { "enable": true } });
     let session = create(&project, config).await;

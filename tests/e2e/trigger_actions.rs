@@ -3,14 +3,15 @@
 use harness::{Answer, Client, Guest, Host, guest, unique, wait_until};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{
+    given::{self, seen},
+    polling,
+};
 
 /// A polling trigger whose second poll reports one event, and two tools: `echo` of the same toolkit,
 /// which returns its arguments, and `fetch` of another one, which requests its argument `url`.
 struct Given {
-    project: Client,
-    trigger: String,
-    account: String,
+    polled: polling::Given,
     echo: String,
     fetch: String,
 }
@@ -22,25 +23,22 @@ impl Given {
 
     /// Publishes the toolkits; `hints` are those of `fetch`.
     async fn with(host: &Host, project: Client, hints: Value) -> Self {
-        let (toolkit, other) = (given::slug(), given::slug());
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
-        let trigger = given::trigger(&toolkit, "POSTED");
-        manifest["triggers"] = json!([trigger]);
-        host.publish(Guest::poll().component(), &manifest).await;
+        let toolkit = polling::toolkit(host, Guest::poll()).await;
+        let other = given::slug();
         let mut fetching = guest::manifest_with_key(&other, given::bearer());
         fetching["tools"][0]["hints"] = hints;
         host.publish(Guest::strict_fetch().component(), &fetching)
             .await;
-        let key = || json!({ "api_key": harness::secret() });
-        project.connect(&other, "API_KEY", "amy", key()).await;
-        let account = project.connect(&toolkit, "API_KEY", "amy", key()).await;
+        project.connect_with_key(&other, "amy").await;
         Self {
-            project,
-            trigger: trigger["slug"].as_str().unwrap().to_owned(),
-            account,
+            polled: polling::Given::of(project, &toolkit).await,
             echo: guest::tool(&toolkit),
             fetch: guest::tool(&other),
         }
+    }
+
+    fn project(&self) -> &Client {
+        &self.polled.project
     }
 
     async fn upsert(&self, client: &Client, action: Value) -> Answer {
@@ -50,18 +48,17 @@ impl Given {
 
     async fn upsert_at(&self, client: &Client, url: &str, action: Value) -> Answer {
         let body = json!({
-            "connected_account_id": self.account, "trigger_config": { "url": url }, "action": action,
+            "connected_account_id": self.polled.account, "trigger_config": { "url": url }, "action": action,
         });
-        let path = format!("/trigger_instances/{}/upsert", self.trigger);
+        let path = format!("/trigger_instances/{}/upsert", self.polled.trigger);
         client.post(&path, &body).await
     }
 
     /// Creates an instance with an action and lets it report an event.
     async fn fire(&self, action: Value) -> String {
-        let made = self.upsert(&self.project, action).await.expect(201);
+        let made = self.upsert(self.project(), action).await.expect(201);
         let id = made["trigger_id"].as_str().unwrap().to_owned();
-        let polled = given::poll(&self.project, &id).await;
-        assert_eq!(polled["events"], 1, "{polled:#?}");
+        self.polled.report(&id).await;
         id
     }
 
@@ -73,15 +70,10 @@ impl Given {
             .await
     }
 
-    async fn read(&self, id: &str) -> Value {
-        let path = format!("/trigger_instances/active?show_disabled=true&trigger_ids={id}");
-        self.project.get(&path).await.expect(200)["items"][0].clone()
-    }
-
     /// Returns the run of the action for the only event of an instance.
     async fn run(&self, id: &str) -> Value {
         let path = format!("/trigger_instances/manage/{id}/actions");
-        let listed = self.project.get(&path).await.expect(200);
+        let listed = self.project().get(&path).await.expect(200);
         assert_eq!(listed["total_items"], 1, "{listed:#?}");
         listed["items"][0].clone()
     }
@@ -97,10 +89,6 @@ impl Given {
         let made = async || self.run(id).await["attempt_count"].as_u64().unwrap() >= attempts;
         wait_until(&format!("{attempts} attempts were made"), made).await;
     }
-}
-
-fn seen(tag: &str) -> usize {
-    Host::application().seen(tag).len()
 }
 
 fn error(run: &Value) -> &str {
@@ -123,7 +111,7 @@ async fn event_runs_tool_with_mapped_arguments() {
     let run = given.wait_for(&id, "succeeded").await;
     assert_eq!(run["attempt_count"], 1);
     assert_eq!(run["error"], Value::Null);
-    let log = given.project.log(&run["log_id"]).await;
+    let log = given.project().log(&run["log_id"]).await;
     let mut filled = log["data"]["response"]["data"].clone();
     assert!(filled["whole"].is_string(), "{filled:#}");
     filled["whole"] = json!("");
@@ -135,7 +123,7 @@ async fn event_runs_tool_with_mapped_arguments() {
         })
     );
     assert!(log.text.contains(&id), "the log names the instance");
-    let read = given.read(&id).await;
+    let read = given.polled.read(&id).await;
     assert_eq!(read["action"]["tool_slug"], json!(given.echo));
     assert_eq!(read["action"]["arguments"], arguments);
 }
@@ -161,7 +149,7 @@ async fn failed_tool_is_listed_and_not_repeated() {
     assert!(run["log_id"].is_string());
     assert_eq!(seen(&tag), 1);
     let failed = format!("/trigger_instances/manage/{id}/actions?status=failed");
-    let failed = given.project.get(&failed).await.expect(200);
+    let failed = given.project().get(&failed).await.expect(200);
     assert_eq!(failed["total_items"], 1);
     let without_url = json!({ "text": "{{event.data.nothing}}" });
     let action = json!({ "tool_slug": given.fetch, "arguments": without_url });
@@ -183,8 +171,8 @@ async fn kill_repeats_only_read_only_tools() {
     })
     .await;
     let host = host.kill().start().await;
-    changing.project = host.as_project();
-    reading.project = host.as_project();
+    changing.polled.project = host.as_project();
+    reading.polled.project = host.as_project();
     let run = reading.wait_for(&read, "succeeded").await;
     assert_eq!(run["attempt_count"], 2);
     let run = changing.wait_for(&changed, "failed").await;
@@ -202,21 +190,21 @@ async fn deleted_or_disabled_instance_ends_its_actions() {
     given.wait_for_attempts(&deleted, 1).await;
     given.wait_for_attempts(&disabled, 1).await;
     let path = |id: &str| format!("/trigger_instances/manage/{id}");
-    given.project.delete(&path(&deleted)).await.expect(200);
+    given.project().delete(&path(&deleted)).await.expect(200);
     let disable = json!({ "status": "disable" });
-    let changed = given.project.patch(&path(&disabled), &disable).await;
+    let changed = given.project().patch(&path(&disabled), &disable).await;
     changed.expect(200);
     let run = given.wait_for(&disabled, "failed").await;
     assert!(error(&run).contains("is disabled"), "{run:#}");
     let list = format!("{}/actions", path(&deleted));
-    given.project.get(&list).await.expect(410);
+    given.project().get(&list).await.expect(410);
     // The deleted instance would make two further attempts while another one does.
     let other = given.fire_fetch(&limited(&tags[2])).await;
     given.wait_for_attempts(&other, 2).await;
     let before = seen(&tags[0]);
     given.wait_for_attempts(&other, 4).await;
     assert_eq!(seen(&tags[0]), before);
-    given.project.delete(&path(&other)).await.expect(200);
+    given.project().delete(&path(&other)).await.expect(200);
 }
 
 #[tokio::test]
@@ -225,12 +213,9 @@ async fn action_that_may_not_run_is_refused() {
     let given = Given::new(host).await;
     let stranger = Given::new(host).await;
     let with = |changes: Value| {
-        let mut action =
+        let action =
             json!({ "tool_slug": given.fetch, "arguments": { "url": "{{event.data.url}}" } });
-        for (name, value) in changes.as_object().unwrap() {
-            action[name] = value.clone();
-        }
-        action
+        given::merged(action, &changes)
     };
     for (changes, status) in [
         (json!({ "tool_slug": "NO_SUCH_TOOL" }), 404),
@@ -239,24 +224,27 @@ async fn action_that_may_not_run_is_refused() {
         (json!({ "user_id": "bob" }), 404),
         (json!({ "connected_account_id": "no id" }), 400),
         (json!({ "connected_account_id": "ca_AAAAAAAAAAAA" }), 404),
-        (json!({ "connected_account_id": stranger.account }), 404),
-        (json!({ "connected_account_id": given.account }), 404),
+        (
+            json!({ "connected_account_id": stranger.polled.account }),
+            404,
+        ),
+        (json!({ "connected_account_id": given.polled.account }), 404),
         (json!({ "arguments": { "url": "{{data.url}}" } }), 400),
         (json!({ "arguments": { "url": "{{event.data.url" } }), 400),
         (json!({ "arguments": { "url": "x".repeat(64 << 10) } }), 400),
         (json!({ "arguments": ["x"] }), 400),
         (json!({ "if": { "equals": [1, 2] } }), 400),
     ] {
-        let refused = given.upsert(&given.project, with(changes.clone())).await;
+        let refused = given.upsert(given.project(), with(changes.clone())).await;
         assert_eq!(refused.status, status, "{changes}: {refused:#?}");
     }
     let wrong = json!({ "arguments": { "url": "{{data.url}}", "x": ["{{event.id}} {{y}}"] } });
-    let refused = given.upsert(&given.project, with(wrong)).await.expect(400);
+    let refused = given.upsert(given.project(), with(wrong)).await.expect(400);
     let problems = refused["error"]["errors"].to_string();
     for path in ["action.arguments.url: ", "action.arguments.x[0]: "] {
         assert!(problems.contains(path), "{problems}");
     }
-    let id = given.project.project_id().await;
+    let id = given.project().project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");
     let triggers = json!({ "preset": "triggers", "access": "write" });
     let restricted = json!({ "name": "triggers", "permissions": [triggers] });
@@ -270,44 +258,38 @@ async fn action_that_may_not_run_is_refused() {
 async fn upsert_replaces_and_removes_the_action() {
     let given = Given::new(Host::shared().await).await;
     let url = format!("https://api.example.com/echo/{}", unique(8));
-    let upsert = async |action: Value| given.upsert_at(&given.project, &url, action).await;
+    let upsert = async |action: Value| given.upsert_at(given.project(), &url, action).await;
     let action = |text: &str| json!({ "tool_slug": given.echo, "arguments": { "a": text } });
     let made = upsert(action("first")).await.expect(201);
     let id = made["trigger_id"].as_str().unwrap();
     upsert(action("second")).await.expect(200);
-    let body = json!({ "connected_account_id": given.account, "trigger_config": { "url": url } });
-    let path = format!("/trigger_instances/{}/upsert", given.trigger);
-    given.project.post(&path, &body).await.expect(200);
+    let body =
+        json!({ "connected_account_id": given.polled.account, "trigger_config": { "url": url } });
+    let path = format!("/trigger_instances/{}/upsert", given.polled.trigger);
+    given.project().post(&path, &body).await.expect(200);
     assert_eq!(
-        given.read(id).await["action"]["arguments"]["a"],
+        given.polled.read(id).await["action"]["arguments"]["a"],
         "second",
         "an upsert without an action keeps it"
     );
     upsert(Value::Null).await.expect(200);
-    assert_eq!(given.read(id).await["action"], Value::Null);
+    assert_eq!(given.polled.read(id).await["action"], Value::Null);
 }
 
 #[tokio::test]
 async fn changed_action_keeps_its_account_and_user() {
     let given = Given::new(Host::shared().await).await;
     let toolkit = given.fetch.trim_end_matches("_RUN").to_lowercase();
-    let key = || json!({ "api_key": harness::secret() });
-    let connect = async || {
-        given
-            .project
-            .connect(&toolkit, "API_KEY", "bob", key())
-            .await
-    };
-    let older = connect().await;
-    let newer = connect().await;
+    let older = given.project().connect_with_key(&toolkit, "bob").await;
+    let newer = given.project().connect_with_key(&toolkit, "bob").await;
     let url = format!("https://api.example.com/echo/{}", unique(8));
-    let upsert = async |action: Value| given.upsert_at(&given.project, &url, action).await;
+    let upsert = async |action: Value| given.upsert_at(given.project(), &url, action).await;
     let action =
         json!({ "tool_slug": given.fetch, "user_id": "bob", "connected_account_id": older });
     let made = upsert(action).await.expect(201);
     let id = made["trigger_id"].as_str().unwrap();
     let chosen = async || {
-        let action = given.read(id).await["action"].clone();
+        let action = given.polled.read(id).await["action"].clone();
         [
             action["user_id"].clone(),
             action["connected_account_id"].clone(),
@@ -337,7 +319,9 @@ async fn action_may_replace_webhooks() {
     let subscription = json!({
         "webhook_url": "https://hooks.example.com/", "enabled_events": ["service.trigger.message"],
     });
-    let made = given.project.post("/webhook_subscriptions", &subscription);
+    let made = given
+        .project()
+        .post("/webhook_subscriptions", &subscription);
     let made = made.await.expect(201);
     let path = format!(
         "/webhook_subscriptions/{}/deliveries",
@@ -349,15 +333,15 @@ async fn action_may_replace_webhooks() {
     let instead = given.fire(action).await;
     let beside = given.wait_for(&beside, "succeeded").await;
     given.wait_for(&instead, "succeeded").await;
-    let deliveries = given.project.get(&path).await.expect(200);
+    let deliveries = given.project().get(&path).await.expect(200);
     assert_eq!(deliveries["total_items"], 1, "{deliveries:#?}");
     assert_eq!(deliveries["items"][0]["message_id"], beside["message_id"]);
 
     // A replay of everything does not send them either.
     let replay = format!("{path}/replay");
     let all = json!({ "include_delivered": true });
-    given.project.post(&replay, &all).await.expect(200);
-    let deliveries = given.project.get(&path).await.expect(200);
+    given.project().post(&replay, &all).await.expect(200);
+    let deliveries = given.project().get(&path).await.expect(200);
     assert_eq!(deliveries["total_items"], 1, "{deliveries:#?}");
 }
 
@@ -384,7 +368,7 @@ async fn deletion_frees_pending_actions_at_once() {
     let running = given.fire_fetch(&format!("/hang/{tag}")).await;
     wait_until("the tool runs", async || seen(&tag) > 0).await;
     let path = format!("/trigger_instances/manage/{running}");
-    given.project.delete(&path).await.expect(200);
+    given.project().delete(&path).await.expect(200);
     let next = given.fire(json!({ "tool_slug": given.echo })).await;
     given.wait_for(&next, "succeeded").await;
 }

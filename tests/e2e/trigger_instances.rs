@@ -3,7 +3,7 @@
 use harness::{Answer, Client, Guest, Host, guest, host::Setup};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::given::{self, string};
 
 const ACTIVE_PATH: &str = "/trigger_instances/active";
 
@@ -58,7 +58,7 @@ impl Given {
         let listed = self.project.get(&format!("{ACTIVE_PATH}?{query}")).await;
         let listed = listed.expect(200);
         let items = listed["items"].as_array().unwrap().iter();
-        items.map(|item| text(&item["id"])).collect()
+        items.map(|item| string(&item["id"])).collect()
     }
 
     async fn set(&self, id: &str, status: &str) -> Answer {
@@ -74,12 +74,8 @@ impl Given {
     }
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
-}
-
 fn id(upserted: &Answer) -> String {
-    text(&upserted["trigger_id"])
+    string(&upserted["trigger_id"])
 }
 
 #[tokio::test]
@@ -145,7 +141,7 @@ async fn toolkit_without_credentials_names_its_account() {
     let trigger = given::trigger(&toolkit, "POSTED");
     manifest["triggers"] = json!([trigger]);
     host.publish(Guest::echo().component(), &manifest).await;
-    let path = format!("/trigger_instances/{}/upsert", text(&trigger["slug"]));
+    let path = format!("/trigger_instances/{}/upsert", string(&trigger["slug"]));
     let project = host.new_project().await;
     let refused = project.post(&path, &json!({ "user_id": "amy" })).await;
     let refused = refused.expect(404);
@@ -257,7 +253,7 @@ async fn list_filters_by_every_member() {
         first_item["connected_account_uuid"],
         amys["deprecated"]["uuid"]
     );
-    let config = |account: &Answer| text(&account["auth_config"]["id"]);
+    let config = |account: &Answer| string(&account["auth_config"]["id"]);
     let upper = given.toolkit.to_uppercase();
     for (query, selects_first) in [
         (format!("connected_account_ids={}", given.account), true),
@@ -275,14 +271,14 @@ async fn list_filters_by_every_member() {
         (
             format!(
                 "deprecatedConnectedAccountUuids={}",
-                text(&amys["deprecated"]["uuid"])
+                string(&amys["deprecated"]["uuid"])
             ),
             true,
         ),
         (
             format!(
                 "deprecatedAuthConfigUuids={}",
-                text(&bobs["auth_config"]["deprecated"]["uuid"])
+                string(&bobs["auth_config"]["deprecated"]["uuid"])
             ),
             false,
         ),
@@ -298,12 +294,9 @@ async fn list_filters_by_every_member() {
         );
     }
     assert_eq!(second_item["id"], *second);
-    let page = given
-        .project
-        .get(&format!("{ACTIVE_PATH}?limit=1"))
-        .await
-        .expect(200);
-    let cursor = text(&page["next_cursor"]);
+    let first = format!("{ACTIVE_PATH}?limit=1");
+    let page = given.project.get(&first).await.expect(200);
+    let cursor = string(&page["next_cursor"]);
     assert_eq!(given.ids(&format!("cursor={cursor}")).await, [first]);
 }
 
@@ -323,11 +316,8 @@ async fn disabled_instance_is_hidden_until_enabled() {
         given.ids("showDisabled=true").await,
         std::slice::from_ref(&one)
     );
-    let listed = given
-        .project
-        .get(&format!("{ACTIVE_PATH}?show_disabled=true"))
-        .await;
-    let listed = listed.expect(200);
+    let all = format!("{ACTIVE_PATH}?show_disabled=true");
+    let listed = given.project.get(&all).await.expect(200);
     assert!(listed["items"][0]["disabled_at"].is_string(), "{listed:#?}");
     assert_eq!(listed["items"][0]["disabled_reason"], Value::Null);
     given.set(&one, "enable").await.expect(200);
@@ -392,7 +382,7 @@ async fn legacy_id_of_instance_is_translated() {
     let given = Given::new(Host::shared().await).await;
     let body = json!({ "connected_account_id": given.account });
     let made = given.upsert(body).await.expect(201);
-    let uuid = text(&made["deprecated"]["uuid"]);
+    let uuid = string(&made["deprecated"]["uuid"]);
     let path = format!("/migration/get-nanoid?type=TRIGGER_INSTANCE&uuid={uuid}");
     let found = given.project.get(&path).await.expect(200);
     assert_eq!(found["nanoid"], made["trigger_id"]);
@@ -402,10 +392,8 @@ async fn legacy_id_of_instance_is_translated() {
 
 #[tokio::test]
 async fn instances_past_the_limit_are_refused() {
-    let host = Setup::new()
-        .with("limits.accounts_per_project", "20")
-        .start()
-        .await;
+    let setup = Setup::new().with("limits.accounts_per_project", "20");
+    let host = setup.start().await;
     let given = Given::new(&host).await;
     given.instance(json!({ "word": "a" })).await;
     let second = given.instance(json!({ "word": "b" })).await;

@@ -28,10 +28,8 @@ async fn toolkits_trigger_types_are_listed_with_schemas() {
     let (host, project) = Host::shared_with_project().await;
     let slug = two_versions(host).await;
     let upper = slug.to_uppercase();
-    let listed = project
-        .get(&format!("/triggers_types?toolkit_slugs={slug}"))
-        .await
-        .expect(200);
+    let path = format!("/triggers_types?toolkit_slugs={slug}");
+    let listed = project.get(&path).await.expect(200);
     assert_eq!(listed["total_items"], 2, "{listed:#?}");
     let [polling, webhook] = [0, 1].map(|index| listed["items"][index].clone());
     assert_eq!(polling["slug"], format!("{upper}_POSTED"));

@@ -409,7 +409,7 @@ async fn values_out_of_range_are_refused() {
     }
     let filter = json!({ "filters": [{ "field": "colour", "operator": "==", "value": "red" }] });
     let refused = project.post("/logs/tool_execution", &filter).await;
-    refused.expect(400).assert_envelope();
+    refused.expect(400);
 }
 
 #[tokio::test]
@@ -468,9 +468,10 @@ async fn malformed_ids_are_refused_in_every_path() {
                 .map(|(other, id)| (*other, if other == name { &*malformed } else { *id }));
             let values: Vec<_> = values.collect();
             let client = clients.right(operation);
-            let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
             let path = operation.filled(&values);
-            let refused = client.send(method, &path, operation.body(false), &[]).await;
+            let refused = client
+                .send(operation.method(), &path, operation.body(false), &[])
+                .await;
             assert_eq!(refused.status, 400, "{path}: {refused:#?}");
             refused.assert_envelope();
             sent += 1;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION_PATH, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, execute_meta, keyed},
 };
 
 /// Number of calls of one project that may wait.
@@ -26,9 +26,7 @@ fn config() -> Value {
 }
 
 async fn wait(project: &Client, session: &str, arguments: Value) -> Answer {
-    let request = json!({ "slug": "SERVICE_WAIT_FOR_CONNECTIONS", "arguments": arguments });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &request).await
+    execute_meta(project, session, "SERVICE_WAIT_FOR_CONNECTIONS", arguments).await
 }
 
 impl Scene {

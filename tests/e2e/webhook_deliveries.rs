@@ -15,7 +15,7 @@ use harness::{
 };
 use serde_json::json;
 
-use crate::given;
+use crate::polling;
 
 /// Origin that redirects lead to.
 const REDIRECT_ORIGIN: &str = "https://elsewhere.example.com";
@@ -72,18 +72,12 @@ async fn start(inbox: &Inbox, elsewhere: &Inbox, bucket: &BucketService) -> Vec<
 
 /// Creates an instance of a trigger that reports a batch of events at each of some polls.
 async fn create_instance(host: &Host, polls: u64) {
-    let (toolkit, mut manifest) = given::manifest_with_key();
-    manifest["triggers"] = json!([given::trigger(&toolkit, "POSTED")]);
-    host.publish(Guest::batch_poll().component(), &manifest)
-        .await;
-    let project = host.as_project();
-    let account = project.connect_with_key(&toolkit, "amy").await;
-    let path = format!(
-        "/trigger_instances/{}_POSTED/upsert",
-        toolkit.to_uppercase()
-    );
-    let body = json!({ "connected_account_id": account, "trigger_config": { "polls": polls } });
-    project.post(&path, &body).await.expect(201);
+    let toolkit = polling::toolkit(host, Guest::batch_poll()).await;
+    let polled = polling::Given::of(host.as_project(), &toolkit).await;
+    let config = json!({ "polls": polls });
+    let body = json!({ "connected_account_id": polled.account, "trigger_config": config });
+    let path = format!("/trigger_instances/{}/upsert", polled.trigger);
+    polled.project.post(&path, &body).await.expect(201);
 }
 
 async fn count(project: &Client, deliveries: &str, status: &str) -> u64 {

@@ -9,9 +9,10 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-use crate::given::text;
-
-const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
+use crate::{
+    given::text,
+    webhooks::{SUBSCRIPTIONS_PATH, path_of},
+};
 
 fn key(shown: &Answer) -> VerifyingKey {
     let key = text(&shown["public_key"]).strip_prefix("whpk_").unwrap();
@@ -39,11 +40,6 @@ async fn create(project: &Client) -> Answer {
         "asymmetric_signatures": true,
     });
     project.post(SUBSCRIPTIONS_PATH, &body).await.expect(201)
-}
-
-/// Returns the path of a created subscription.
-fn path_of(created: &Answer) -> String {
-    format!("{SUBSCRIPTIONS_PATH}/{}", text(&created["id"]))
 }
 
 /// Sends a test event and returns its message.

@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 use crate::{
     given, mcp_endpoints,
     mounts::download,
-    tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION_PATH, amys_session, create, keyed},
+    tool_router_execution::{execute, mail, with_mail},
+    tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta, with_keyed},
 };
+
+const WORKBENCH: &str = "SERVICE_REMOTE_WORKBENCH";
 
 /// Runs a script and returns the body of the response.
 async fn run(project: &Client, session: &str, code: &str) -> Value {
     let arguments = json!({ "code_to_execute": code, "thought": "to see it run" });
-    let body = json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": arguments });
-    let path = format!("{SESSION_PATH}/{session}/execute_meta");
-    project.post(&path, &body).await.expect(200).json
+    let ran = execute_meta(project, session, WORKBENCH, arguments).await;
+    ran.expect(200).json
 }
 
 /// Runs a script that must succeed and returns the value of its last expression.
@@ -47,6 +48,17 @@ pub(crate) async fn with_interpreter() -> Setup {
     Setup::installed().await.with_compiled_of(host)
 }
 
+/// Starts a server that reaches the fake provider, and connects an account of `amy` in a new project.
+/// Returns the server, the project and the toolkit.
+async fn with_fetcher(setup: Setup) -> (Host, Client, String) {
+    let setup = setup.with_application(&["api.example.com"], Host::application());
+    let host = setup.start().await;
+    let (project, toolkit) = (host.new_project().await, given::slug());
+    given::publish_with_key(&host, &Guest::fetch(), &toolkit).await;
+    project.connect_with_key(&toolkit, "amy").await;
+    (host, project, toolkit)
+}
+
 /// Returns true if a script of a session may run a tool without arguments.
 pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool {
     let code = format!("run_tool('{tool}')");
@@ -62,8 +74,8 @@ pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool
 #[tokio::test]
 async fn script_begins_no_tool_after_its_session_is_limited() {
     let (host, project) = Host::shared_with_project().await;
-    let (slug, manifest) = given::manifest_with_key();
-    host.publish(Guest::fetch().component(), &manifest).await;
+    let slug = given::slug();
+    given::publish_with_key(host, &Guest::fetch(), &slug).await;
     project.connect_with_key(&slug, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     // The first script of a server waits until the interpreter is compiled.
@@ -72,10 +84,8 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
     let tool = guest::tool(&slug);
     let fetch =
         |path: String| format!("run_tool('{tool}', {{'url': 'https://api.example.com{path}'}})");
-    let (first, second) = (
-        fetch(format!("/slow/{running}/5000")),
-        fetch(format!("/echo/{next}")),
-    );
+    let first = fetch(format!("/slow/{running}/5000"));
+    let second = fetch(format!("/echo/{next}"));
     let code = format!(
         "{first}\ntry:\n    {second}\n    told = ''\nexcept ToolError as cause:\n    told = str(cause)\ntold"
     );
@@ -284,8 +294,7 @@ async fn scripts_on_two_servers_run_in_turn() {
 
 #[tokio::test]
 async fn scripts_run_tools_in_the_scope() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
     let (list, send) = (slug("LIST"), slug("SEND"));
     for (config, permitted) in [
@@ -329,8 +338,7 @@ async fn scripts_run_tools_in_the_scope() {
 
 #[tokio::test]
 async fn tools_of_scripts_use_accounts_and_leave_records() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = keyed(host).await;
+    let (project, toolkit) = with_keyed().await;
     let tool = guest::tool(&toolkit);
     project.connect_with_key(&toolkit, "bob").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
@@ -340,9 +348,8 @@ async fn tools_of_scripts_use_accounts_and_leave_records() {
     let account = project.connect_with_key(&toolkit, "amy").await;
     assert_eq!(result(&project, &session, &code).await, "hi");
     let filter = json!({ "field": "session_id", "operator": "==", "value": session });
-    let found = project
-        .post("/logs/tool_execution", &json!({ "filters": [filter] }))
-        .await;
+    let body = json!({ "filters": [filter] });
+    let found = project.post("/logs/tool_execution", &body).await;
     let found = found.expect(200);
     let logs = found["logs"].as_array().unwrap().iter();
     let of_tool: Vec<_> = logs
@@ -357,9 +364,7 @@ async fn tools_of_scripts_use_accounts_and_leave_records() {
 async fn scripts_send_proxy_requests_without_credentials() {
     let project = Host::shared().await.new_project().await;
     let toolkit = given::keyed().await;
-    let config = given::auth_config(&project).await;
-    let amys = given::account(&config, "amy", &harness::secret());
-    project.post("/connected_accounts", &amys).await.expect(201);
+    project.connect_with_key(toolkit, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = unique(6);
     let code = format!("
@@ -399,9 +404,7 @@ async fn scripts_send_proxy_requests_only_with_permission() {
     let id = project.project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");
     let toolkit = given::keyed().await;
-    let config = given::auth_config(&project).await;
-    let amys = given::account(&config, "amy", &harness::secret());
-    project.post("/connected_accounts", &amys).await.expect(201);
+    project.connect_with_key(toolkit, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = unique(6);
     let code = format!("proxy('{toolkit}', 'GET', '/echo/{tag}')['status']");
@@ -465,18 +468,14 @@ async fn switches_of_the_session_bind_scripts() {
     }
     let session = json!({ "user_id": "amy", "workbench": { "enable": false } });
     let session = create(&project, session).await;
-    let body =
-        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "1" } });
-    let off = project
-        .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
-        .await;
+    let code = json!({ "code_to_execute": "1" });
+    let off = execute_meta(&project, &session, WORKBENCH, code).await;
     off.expect_error(403, "ToolRouterV2_MetaToolDisabled");
 }
 
 #[tokio::test]
 async fn scripts_search_within_the_scope() {
-    let (host, project) = Host::shared_with_project().await;
-    let toolkit = mail(host).await;
+    let (project, toolkit) = with_mail().await;
     let config = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } });
     let session = create(&project, config).await;
     let code = "
@@ -557,16 +556,7 @@ async fn hostile_scripts_are_contained() {
 #[tokio::test]
 async fn scripts_are_ended_at_their_limits() {
     let setup = with_interpreter().await.with("workbench.time_s", "5");
-    let host = setup
-        .with_application(&["api.example.com"], Host::application())
-        .start()
-        .await;
-    let project = host.new_project().await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(harness::Guest::fetch().component(), &manifest)
-        .await;
-    let toolkit = manifest["slug"].as_str().unwrap();
-    project.connect_with_key(toolkit, "amy").await;
+    let (_host, project, toolkit) = with_fetcher(setup).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     run(&project, &session, "kept = 1").await;
     let tag = unique(6);
@@ -590,17 +580,7 @@ async fn scripts_are_ended_at_their_limits() {
 #[tokio::test]
 async fn scripts_wait_for_others_for_a_limited_time() {
     const SCRIPTS_PER_PROJECT: usize = 4;
-    let host = with_interpreter()
-        .await
-        .with_application(&["api.example.com"], Host::application())
-        .start()
-        .await;
-    let project = host.new_project().await;
-    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
-    host.publish(harness::Guest::fetch().component(), &manifest)
-        .await;
-    let toolkit = manifest["slug"].as_str().unwrap();
-    project.connect_with_key(toolkit, "amy").await;
+    let (_host, project, toolkit) = with_fetcher(with_interpreter().await).await;
     let mut sessions = Vec::new();
     for _ in 0..SCRIPTS_PER_PROJECT {
         sessions.push(create(&project, json!({ "user_id": "amy" })).await);
@@ -612,14 +592,9 @@ async fn scripts_wait_for_others_for_a_limited_time() {
     let tag = unique(6);
     let code = format!("import time; proxy('{toolkit}', 'GET', '/echo/{tag}'); time.sleep(100)");
     let send = |session: String, code: String| {
-        let body =
-            json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": code } });
         let project = project.clone();
-        async move {
-            project
-                .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
-                .await
-        }
+        let code = json!({ "code_to_execute": code });
+        async move { execute_meta(&project, &session, WORKBENCH, code).await }
     };
     let refusals = async {
         Host::application()
@@ -645,14 +620,9 @@ async fn scripts_wait_for_others_for_a_limited_time() {
 async fn deleted_session_leaves_no_variables() {
     let (project, session) = amys_session().await;
     run(&project, &session, "kept = 1").await;
-    project
-        .delete(&format!("{SESSION_PATH}/{session}"))
-        .await
-        .expect(200);
-    let body =
-        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "kept" } });
-    let gone = project
-        .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
-        .await;
+    let path = format!("{SESSION_PATH}/{session}");
+    project.delete(&path).await.expect(200);
+    let code = json!({ "code_to_execute": "kept" });
+    let gone = execute_meta(&project, &session, WORKBENCH, code).await;
     gone.expect_error(404, "ToolRouterV2_SessionNotFound");
 }

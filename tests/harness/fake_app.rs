@@ -132,6 +132,12 @@ impl FakeApp {
         let tagged = all.iter().filter(|seen| has_tag(&seen.path, tag));
         tagged.cloned().collect()
     }
+
+    /// Returns the number of requests with this tag to paths with this end.
+    pub fn asked(&self, tag: &str, end: &str) -> usize {
+        let seen = self.seen(tag);
+        seen.iter().filter(|seen| seen.path.ends_with(end)).count()
+    }
 }
 
 fn has_tag(path: &str, tag: &str) -> bool {

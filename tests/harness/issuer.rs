@@ -293,12 +293,10 @@ impl Issuer {
         self.state().granted.get(grant_type).copied().unwrap_or(0)
     }
 
-    /// Waits until tokens were issued this number of times for a grant type.
-    pub async fn wait_for_grants(&self, grant_type: &str, count: usize) {
-        wait_until("tokens are issued", async || {
-            self.granted(grant_type) == count
-        })
-        .await;
+    /// Waits until tokens were issued for this grant type this many times.
+    pub async fn wait_for(&self, grant_type: &str, count: usize) {
+        let what = format!("{grant_type} is granted {count} times");
+        wait_until(&what, async || self.granted(grant_type) == count).await;
     }
 
     /// Invalidates all access tokens, as if they had expired. Refresh tokens stay valid.

@@ -282,10 +282,8 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     for (client, key) in [(&project, "first"), (&neighbor, "neighbor")] {
         let answer = ask(client, key).await.expect(200);
         let again = ask(client, key).await.expect(200);
-        assert_eq!(
-            (again.header("idempotency-replayed"), &again.text),
-            ("true", &answer.text)
-        );
+        assert_eq!(again.header("idempotency-replayed"), "true");
+        assert_eq!(again.text, answer.text);
     }
     let assert_not_kept = async |project: &Client, key: &str| {
         ask(project, key).await.expect(200);
@@ -308,8 +306,7 @@ async fn events_past_a_projects_quota_are_refused() {
     let assert_no_room = async |project: &Client| {
         let refused = project.post(&path, &body).await;
         assert_refused("Test events", &refused, 507, "Event_QuotaExceeded");
-        let fix = refused["error"]["suggested_fix"].as_str().unwrap();
-        assert!(fix.contains("`limits.records_mib`"), "{fix}");
+        given::assert_contains(&refused["error"]["suggested_fix"], "`limits.records_mib`");
     };
     assert_no_room(&project).await;
     neighbor.post(&neighbors, &body).await.expect(201);

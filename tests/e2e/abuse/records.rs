@@ -2,10 +2,7 @@
 
 use futures::future::join_all;
 use harness::{
-    Answer, BucketService, Client, Database, Guest, Host, Postgres,
-    fake_app::{self, percent},
-    guest,
-    host::Setup,
+    Answer, BucketService, Client, Database, Guest, Host, fake_app::percent, guest, host::Setup,
     unique, wait_until,
 };
 use reqwest::Method;
@@ -21,12 +18,6 @@ use crate::{
 const WRITER_COUNT: usize = 64;
 /// Number of records in a list read page by page.
 const LISTED_RECORDS: usize = 16;
-
-fn on_its_own_database() -> Setup {
-    Setup::embedded()
-        .on(Postgres::shared().database(None))
-        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
-}
 
 /// Publishes a toolkit that requires an API key and returns its slug.
 async fn keyed(host: &Host) -> String {
@@ -48,10 +39,8 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
     let client = |writer: usize| &clients[writer % clients.len()];
     let config = project.auth_config(slug, "API_KEY", json!({})).await;
     let id = account(project, &config, "default").await;
-    let (config, id) = (
-        format!("/auth_configs/{config}"),
-        format!("/connected_accounts/{id}"),
-    );
+    let config = format!("/auth_configs/{config}");
+    let id = format!("/connected_accounts/{id}");
     let asked = files::ask(project, slug, b"the same", json!({})).await;
     let asked = asked.expect(200);
     let mut statuses = Vec::new();
@@ -90,7 +79,10 @@ async fn all_writers_of_one_record_succeed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_writers_on_two_servers_succeed() {
     let bucket = BucketService::start();
-    let one = on_its_own_database().in_bucket(&bucket).start().await;
+    let one = given::on_its_own_database()
+        .in_bucket(&bucket)
+        .start()
+        .await;
     let slug = keyed(&one).await;
     let two = one.setup().another().start().await;
     let clients = [one.as_project(), two.with_key(&one.project_key)];
@@ -101,7 +93,7 @@ async fn all_writers_on_two_servers_succeed() {
 
 /// Starts two servers on one database that holds up new versions of toolkits while its gate is shut.
 async fn two_with_a_gate() -> [Host; 2] {
-    let one = on_its_own_database().start().await;
+    let one = given::on_its_own_database().start().await;
     let two = one.setup().another().start().await;
     one.setup().database().say(
         "create table gate as select true as shut;
@@ -170,10 +162,7 @@ async fn publications_on_two_servers_are_judged_in_order() {
     let less = with_tool(&slug, "20260101_02", &tool);
     let [first, second] = published_together(&hosts, [&more, &less]).await;
     first.expect(201);
-    assert_eq!(
-        second.expect(422)["error"]["slug"],
-        "Toolkit_BreakingChange"
-    );
+    second.expect_error(422, "Toolkit_BreakingChange");
 
     let same = with_tool(&slug, "20260102_00", &tool);
     let [first, second] = published_together(&hosts, [&same, &same]).await;
@@ -343,7 +332,7 @@ fn secrets_of(database: &Database, project: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_project_is_refused_and_then_erased() {
-    let host = on_its_own_database()
+    let host = given::on_its_own_database()
         .with("connections.idle_refresh_s", "1")
         .start()
         .await;
@@ -415,7 +404,7 @@ async fn deleted_project_is_refused_and_then_erased() {
 
 #[tokio::test]
 async fn deleted_project_leaves_no_record() {
-    let host = on_its_own_database().start().await;
+    let host = given::on_its_own_database().start().await;
     let project = host.new_project().await;
     let id = project.project_id().await;
     let oauth = Oauth::new(&host, &project).await;

@@ -166,10 +166,8 @@ async fn media_types_of_answers_show_no_secret() {
 
 #[tokio::test]
 async fn disconnected_caller_frees_its_concurrency_slot() {
-    let host = given::with_application()
-        .with("sandbox.live", "1")
-        .start()
-        .await;
+    let setup = given::with_application().with("sandbox.live", "1");
+    let host = setup.start().await;
     let spin = Guest {
         execute: "(loop $l (br $l)) unreachable",
         ..Guest::default()
@@ -267,10 +265,8 @@ async fn request_list_memory_is_bounded() {
 
 #[tokio::test]
 async fn response_bytes_count_toward_shared_run_memory() {
-    let host = given::with_application()
-        .with("sandbox.memory_mib", "64")
-        .start()
-        .await;
+    let setup = given::with_application().with("sandbox.memory_mib", "64");
+    let host = setup.start().await;
     let slug = given::slug();
     given::publish_with_key(&host, &Guest::fetch(), &slug).await;
     let project = host.new_project().await;
@@ -299,10 +295,8 @@ async fn response_bytes_count_toward_shared_run_memory() {
 
 #[tokio::test]
 async fn files_of_calls_count_toward_shared_run_memory() {
-    let host = given::with_application()
-        .with("sandbox.memory_mib", "64")
-        .start()
-        .await;
+    let setup = given::with_application().with("sandbox.memory_mib", "64");
+    let host = setup.start().await;
     let mut manifest = guest::manifest(&given::slug());
     manifest["egress"] = json!([{ "host": "api.example.com" }]);
     manifest["limits"] = json!({ "wall_ms": 300_000 });

@@ -140,11 +140,10 @@ async fn wrong_values_take_bounded_memory() {
         refused.problems(),
         ["types[0]: expected a string, got a number"]
     );
-    let refused = project
+    project
         .execute(&twice, nested(18, json!(1)))
         .await
-        .expect(400);
-    assert_eq!(refused["error"]["slug"], "ActionExecute_ArgumentsInvalid");
+        .expect_error(400, "ActionExecute_ArgumentsInvalid");
     let failed = project.execute(&answer, nested(18, json!(1))).await;
     assert_eq!(failed.failure(), "tool_output_invalid", "{failed:#?}");
 
@@ -171,10 +170,8 @@ async fn value_with_too_many_steps_is_refused() {
         refused.problems()[0].contains("too many steps"),
         "{refused:#?}"
     );
-    project
-        .execute(&guest::tool(&slug), json!({ "list": [1000] }))
-        .await
-        .data();
+    let arguments = json!({ "list": [1000] });
+    project.execute(&guest::tool(&slug), arguments).await.data();
 }
 
 #[tokio::test]
@@ -264,10 +261,8 @@ async fn logos_can_neither_run_nor_load() {
     ));
     publish(host, &manifest).await.expect(201);
     let project = host.new_project().await;
-    let shown = project
-        .get(&format!("/toolkits/{}", manifest["slug"].as_str().unwrap()))
-        .await
-        .expect(200);
+    let detail = format!("/toolkits/{}", manifest["slug"].as_str().unwrap());
+    let shown = project.get(&detail).await.expect(200);
     let url = shown["meta"]["logo"].as_str().unwrap();
     let image = given::open(&host.anonymous(), url).await;
     assert_eq!(

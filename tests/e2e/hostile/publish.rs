@@ -125,11 +125,9 @@ fn bomb(name: &'static str, module: &[u8]) -> Hostile {
 
 /// Builds a module of `count` functions, each with this number of locals and this body.
 fn module(count: u32, locals: u32, body: &[Instruction<'_>]) -> Vec<u8> {
-    let (mut types, mut functions, mut code) = (
-        TypeSection::new(),
-        FunctionSection::new(),
-        CodeSection::new(),
-    );
+    let mut types = TypeSection::new();
+    let mut functions = FunctionSection::new();
+    let mut code = CodeSection::new();
     types.ty().function([ValType::I32], []);
     let mut function = Function::new([(locals, ValType::I32)]);
     for instruction in body.iter().chain([&Instruction::End]) {

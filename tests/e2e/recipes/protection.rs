@@ -1,60 +1,28 @@
 //! What a session stores for others: steps that it may run itself, and copies that actions keep.
 
-use harness::{Client, Guest, Host, Postgres, unique, wait_until};
+use harness::{Host, Postgres, unique, wait_until};
 use serde_json::{Value, json};
 
-use super::{Given, execute, recipe, seen};
-use crate::{given, tool_router_sessions::create};
+use super::{Given, execute, fire, recipe, trigger};
+use crate::{
+    given::{self, seen},
+    polling,
+    tool_router_sessions::create,
+};
 
-/// A polling trigger of `amy` whose instances report one event each.
-struct Trigger {
-    project: Client,
-    account: String,
-    path: String,
-}
-
-impl Trigger {
-    async fn new(host: &Host, project: &Client) -> Self {
-        let (toolkit, mut manifest) = given::manifest_with_key();
-        let trigger = given::trigger(&toolkit, "POSTED");
-        manifest["triggers"] = json!([trigger]);
-        host.publish(Guest::poll().component(), &manifest).await;
-        let slug = trigger["slug"].as_str().unwrap();
-        Self {
-            account: project.connect_with_key(&toolkit, "amy").await,
-            project: project.clone(),
-            path: format!("/trigger_instances/{slug}/upsert"),
-        }
-    }
-
-    /// Sets the action of an instance to a recipe, and returns the id of the instance.
-    async fn set(&self, tag: &str, recipe: &str) -> String {
-        let body = json!({
-            "connected_account_id": self.account, "action": { "tool_slug": recipe },
-            "trigger_config": { "url": format!("https://api.example.com/echo/{tag}") },
-        });
-        let made = self.project.post(&self.path, &body).await;
-        assert!(matches!(made.status, 200 | 201), "{made:#?}");
-        made["trigger_id"].as_str().unwrap().to_owned()
-    }
-
-    /// Lets an instance report its event, and returns the run of the action.
-    async fn fire(&self, id: &str) -> Value {
-        given::poll(&self.project, id).await;
-        let actions = format!("/trigger_instances/manage/{id}/actions");
-        let action = async || self.project.get(&actions).await.expect(200)["items"][0].clone();
-        let has_ended =
-            async || !matches!(action().await["status"].as_str(), None | Some("pending"));
-        wait_until("the action has ended", has_ended).await;
-        action().await
-    }
+/// Sets the action of an instance to a recipe, and returns the id of the instance.
+async fn set(trigger: &polling::Given, tag: &str, recipe: &str) -> String {
+    let action = json!({ "action": { "tool_slug": recipe } });
+    let made = trigger.upsert(&format!("/echo/{tag}"), action).await;
+    assert!(matches!(made.status, 200 | 201), "{made:#?}");
+    made["trigger_id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn action_runs_the_recipe_that_was_set() {
     let host = Host::shared().await;
     let given = Given::new(host).await;
-    let trigger = Trigger::new(host, &given.project).await;
+    let trigger = trigger(host, &given.project).await;
     let tags = [unique(8), unique(8), unique(8)];
     let step = |tag: &str| json!([given.step("one", &given.change, &format!("/echo/{tag}"))]);
     let store = async |tag: &str| {
@@ -63,15 +31,15 @@ async fn action_runs_the_recipe_that_was_set() {
     };
     let instances = [unique(8), unique(8)];
     store(&tags[0]).await;
-    let older = trigger.set(&instances[0], "RECIPE_JOB").await;
-    let newer = trigger.set(&instances[1], "RECIPE_JOB").await;
+    let older = set(&trigger, &instances[0], "RECIPE_JOB").await;
+    let newer = set(&trigger, &instances[1], "RECIPE_JOB").await;
     store(&tags[1]).await;
-    assert_eq!(trigger.set(&instances[1], "RECIPE_JOB").await, newer);
+    assert_eq!(set(&trigger, &instances[1], "RECIPE_JOB").await, newer);
     store(&tags[2]).await;
     let deleted = json!({ "slug": "RECIPE_JOB", "delete": true });
     given.upsert(deleted).await.expect(200);
     for (instance, ran) in [(&older, &tags[0]), (&newer, &tags[1])] {
-        let action = trigger.fire(instance).await;
+        let action = fire(&trigger, instance).await;
         assert_eq!(action["status"], "succeeded", "{action:#}");
         assert_eq!(seen(ran), 1);
     }
@@ -84,12 +52,12 @@ async fn older_action_keeps_recipe_of_upgrade() {
     let setup = given::with_application().on(Postgres::database_with_tables());
     let host = setup.start().await;
     let mut given = Given::with(&host, host.as_project()).await;
-    let mut trigger = Trigger::new(&host, &given.project).await;
+    let mut trigger = trigger(&host, &given.project).await;
     let tags = [unique(8), unique(8)];
     let step = |tag: &str| json!([given.step("one", &given.change, &format!("/echo/{tag}"))]);
     let [before, after] = [recipe("Job", step(&tags[0])), recipe("Job", step(&tags[1]))];
     given.upsert(before).await.expect(200);
-    let instance = trigger.set(&unique(8), "RECIPE_JOB").await;
+    let instance = set(&trigger, &unique(8), "RECIPE_JOB").await;
     let (setup, _) = host.terminate().await;
     let copied = "select count(*) from trigger_progress where body->'recipe' is not null";
     assert_eq!(setup.database().say(copied), ["1"]);
@@ -104,7 +72,7 @@ async fn older_action_keeps_recipe_of_upgrade() {
     })
     .await;
     given.upsert(after).await.expect(200);
-    let action = trigger.fire(&instance).await;
+    let action = fire(&trigger, &instance).await;
     assert_eq!(action["status"], "succeeded", "{action:#}");
     assert_eq!(tags.map(|tag| seen(&tag)), [1, 0]);
 }
@@ -254,10 +222,8 @@ async fn limited_session_pushes_no_script_out_of_versions() {
     }
     let refused = store().await;
     refused.expect_error(403, "ToolRouterV2_RecipeProtected");
-    given
-        .get(json!({ "slug": "RECIPE_JOB", "version": 1 }))
-        .await
-        .expect(200);
+    let first = json!({ "slug": "RECIPE_JOB", "version": 1 });
+    given.get(first).await.expect(200);
 }
 
 #[tokio::test]

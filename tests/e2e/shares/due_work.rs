@@ -14,17 +14,13 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{HOSTILE_COUNT, PLACE_DEADLINE, hostile_projects};
 use crate::{
-    given::{self, Oauth, oauth_config},
+    given::{self, Oauth, seen},
     polling,
     recipes::{execute, recipe},
     renewals::connect,
     tool_router_sessions::create,
     webhook_subscribing::{self, GITHUB_TRIGGER},
 };
-
-fn seen(tag: &str) -> usize {
-    Host::application().seen(tag).len()
-}
 
 /// Waits until the work of the newcomer has started, although that of others hangs.
 async fn assert_begins(begun: impl Fn() -> bool) {
@@ -215,7 +211,9 @@ async fn newcomers_token_is_refreshed_while_others_hold_all() {
         let oauth = Oauth {
             tag: first.tag.clone(),
             slug: first.slug.clone(),
-            config: oauth_config(project, &first.slug, Issuer::credentials()).await,
+            config: project
+                .auth_config(&first.slug, "OAUTH2", Issuer::credentials())
+                .await,
             issuer: first.issuer.clone(),
         };
         let accounts = if position == 0 { MOST_REFRESHES + 1 } else { 2 };

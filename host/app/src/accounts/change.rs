@@ -21,7 +21,10 @@ pub async fn set_enabled(
     if enabled {
         let account = record(app, project, id).await?;
         let config = &account.body.auth_config;
-        if auth_configs::find(app, project, config).await?.is_none() {
+        if auth_configs::find(&app.store, &project.id, config)
+            .await?
+            .is_none()
+        {
             let problem = format!("the auth config of account {id} was deleted");
             return Err(errors::account_refused(problem));
         }

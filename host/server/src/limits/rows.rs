@@ -115,7 +115,7 @@ pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
         row("Addresses and networks from which a key may be used", MAX_RANGES, REQUEST_INVALID, "host/app/src/projects/permissions.rs ranges_of_a_key_are_limited"),
         row("Keys that one request revokes", api::keys::MAX_REVOKED, REQUEST_INVALID, "tests/e2e/keys.rs leaked_key_can_be_revoked_without_disclosure"),
         row("Keys of a project", MAX_KEYS_PER_OWNER, REQUEST_INVALID, "tests/e2e/keys.rs names_restrictions_and_number_of_keys_are_checked"),
-        set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`", "tests/e2e/limits.rs key_guessing_is_rate_limited"),
+        set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         set("Time that a stopping server waits for running requests", "limits.drain_s", "their connections are closed", "tests/e2e/stopping.rs endless_call_does_not_prevent_stopping"),
     ]
 }
