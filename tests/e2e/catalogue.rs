@@ -477,7 +477,7 @@ async fn version_selector_applies_globally_or_per_toolkit() {
 
 #[tokio::test]
 async fn tool_scopes_are_listed_and_recommended() {
-    let project = Host::shared().await.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let (slug, mut manifest) = given::manifest();
     manifest["auth"] = json!([{
         "mode": "OAUTH2", "name": "OAuth",

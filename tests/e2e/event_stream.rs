@@ -106,7 +106,7 @@ async fn fire(host: &Host, project: &Client, toolkit: &str) {
 
 #[tokio::test]
 async fn toolkit_filter_compares_whole_slugs() {
-    let project = Host::shared().await.new_project().await;
+    let (host, project) = Host::shared_with_project().await;
     let toolkit = given::slug();
     let path = format!("{STREAM_PATH}?toolkit_slugs={toolkit}");
     let mut stream = project.open_stream(&path, None).await;

@@ -67,7 +67,7 @@ mod tests {
         let others = tasks.clone();
         let first = tasks.start(async move {
             released.await.unwrap();
-            others.start(async { 7 })
+            [others.start(async { 7 })]
         });
         assert_eq!(tasks.count(), 1);
         let mut finish = Box::pin(tasks.finish());
@@ -75,7 +75,8 @@ mod tests {
         release.send(()).unwrap();
         finish.await;
         assert_eq!(tasks.count(), 0);
-        assert_eq!(first.await.unwrap().await, Ok(7));
+        let [second] = first.await.unwrap();
+        assert_eq!(second.await, Ok(7));
     }
 
     #[tokio::test]
