@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::tool_router_sessions::{SESSION_PATH, create, execute_meta, keyed, with_keyed};
 
-const MANAGE: &str = "SERVICE_MANAGE_CONNECTIONS";
+const MANAGE_TOOL: &str = "SERVICE_MANAGE_CONNECTIONS";
 
 /// Asks for the connections of a session, and returns the data of the result.
 async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
-    let answer = execute_meta(project, session, MANAGE, arguments).await;
+    let answer = execute_meta(project, session, MANAGE_TOOL, arguments).await;
     answer.expect(200)["data"].clone()
 }
 
@@ -47,7 +47,7 @@ async fn toolkits_are_connected_by_links() {
     let too_many: Vec<_> = (0..21).map(|number| format!("t{number}")).collect();
     for wrong in [json!([]), json!(too_many)] {
         let arguments = json!({ "toolkits": wrong });
-        let refused = execute_meta(&project, &session, MANAGE, arguments).await;
+        let refused = execute_meta(&project, &session, MANAGE_TOOL, arguments).await;
         refused.expect_error(400, "ActionExecute_ArgumentsInvalid");
     }
 }

@@ -14,12 +14,12 @@ use crate::{
     tool_router_sessions::{SESSION_PATH, amys_session, create, execute_meta, with_keyed},
 };
 
-const WORKBENCH: &str = "SERVICE_REMOTE_WORKBENCH";
+const WORKBENCH_TOOL: &str = "SERVICE_REMOTE_WORKBENCH";
 
 /// Runs a script and returns the body of the response.
 async fn run(project: &Client, session: &str, code: &str) -> Value {
     let arguments = json!({ "code_to_execute": code, "thought": "to see it run" });
-    let ran = execute_meta(project, session, WORKBENCH, arguments).await;
+    let ran = execute_meta(project, session, WORKBENCH_TOOL, arguments).await;
     ran.expect(200).json
 }
 
@@ -469,7 +469,7 @@ async fn switches_of_the_session_bind_scripts() {
     let session = json!({ "user_id": "amy", "workbench": { "enable": false } });
     let session = create(&project, session).await;
     let code = json!({ "code_to_execute": "1" });
-    let off = execute_meta(&project, &session, WORKBENCH, code).await;
+    let off = execute_meta(&project, &session, WORKBENCH_TOOL, code).await;
     off.expect_error(403, "ToolRouterV2_MetaToolDisabled");
 }
 
@@ -594,7 +594,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
     let send = |session: String, code: String| {
         let project = project.clone();
         let code = json!({ "code_to_execute": code });
-        async move { execute_meta(&project, &session, WORKBENCH, code).await }
+        async move { execute_meta(&project, &session, WORKBENCH_TOOL, code).await }
     };
     let refusals = async {
         Host::application()
@@ -623,6 +623,6 @@ async fn deleted_session_leaves_no_variables() {
     let path = format!("{SESSION_PATH}/{session}");
     project.delete(&path).await.expect(200);
     let code = json!({ "code_to_execute": "kept" });
-    let gone = execute_meta(&project, &session, WORKBENCH, code).await;
+    let gone = execute_meta(&project, &session, WORKBENCH_TOOL, code).await;
     gone.expect_error(404, "ToolRouterV2_SessionNotFound");
 }

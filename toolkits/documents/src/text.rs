@@ -114,7 +114,7 @@ struct Match {
     groups: BTreeMap<String, Option<String>>,
 }
 
-/// Finds every match of a regular expression in a text, with its groups. The time is linear in the
+/// Finds every match of a regular expression in text, with its groups. The time is linear in the
 /// text for every pattern. Use it to extract numbers, addresses, identifiers or log fields from
 /// text.
 #[tool(

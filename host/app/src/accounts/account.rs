@@ -22,6 +22,8 @@ use crate::{
 pub const NEVER_CONNECTED_TTL: Duration = Duration::from_secs(86_400);
 /// Maximum number of accounts of one user and toolkit among which a usable one is looked for.
 pub(super) const MAX_CANDIDATES: u64 = 100;
+/// Reason of an attempt that failed, or an account that cannot be used, because the auth config was deleted.
+pub(super) const AUTH_CONFIG_GONE: &str = "auth_config_gone";
 
 pub(crate) static COLLECTION: Collection = Collection {
     name: "connected_accounts",

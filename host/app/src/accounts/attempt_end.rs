@@ -6,15 +6,12 @@ use store::{Batch, Record, Time};
 
 use super::{
     Account, Event, Failure, Status, Values,
-    account::{COLLECTION, record},
+    account::{AUTH_CONFIG_GONE, COLLECTION, record},
     auth_configs,
     credential::open_credential,
     tokens::TokenOwner,
 };
 use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
-
-/// Reason of an attempt that failed, or an account that cannot be used, because the auth config was deleted.
-pub(super) const AUTH_CONFIG_GONE: &str = "auth_config_gone";
 
 /// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile, or if
 /// the auth config was deleted, which ends the attempt.

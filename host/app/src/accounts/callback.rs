@@ -9,9 +9,9 @@ use url::Url;
 
 use super::{
     Failure,
-    account::{COLLECTION, record},
+    account::{AUTH_CONFIG_GONE, COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
-    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt},
+    attempt_end::{activate, auth_config_gone, fail_attempt},
     redirect::with_query,
     refresh::POLL_INTERVAL,
     tokens::TokenOwner,

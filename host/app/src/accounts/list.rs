@@ -8,8 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Account, AccountType, Status, Values,
-    account::record,
-    attempt_end::AUTH_CONFIG_GONE,
+    account::{AUTH_CONFIG_GONE, record},
     auth_configs::{self, AuthConfig},
     credential::{Credential, REDIRECT_URL_VALUE, open_values},
     scheme,

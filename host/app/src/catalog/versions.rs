@@ -40,7 +40,7 @@ pub(super) fn resolve<'a, R>(
     })
 }
 
-/// Returns true for `latest` and for a text of the form of a version.
+/// Returns true for `latest` and for text of the form of a version.
 #[must_use]
 pub fn is_version(text: &str) -> bool {
     let is_dated = text.len() == BASE.len()
