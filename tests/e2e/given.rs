@@ -50,7 +50,7 @@ pub(crate) fn seen(tag: &str) -> usize {
     Host::application().seen(tag).len()
 }
 
-/// Asserts that a member of a response contains a text. Members other than strings are searched as
+/// Asserts that a member of a response contains text. Members other than strings are searched as
 /// JSON.
 #[track_caller]
 pub(crate) fn assert_contains(value: &Value, part: &str) {

@@ -464,7 +464,10 @@ mod tests {
     #[test]
     fn age_bounds_narrow_a_value_range() {
         let recent = Query::for_project("p").at_least("created_at", 5);
-        let (one, _) = sources(THING_COLLECTION, &recent.is("rank", 1).below("created_at", 7));
+        let (one, _) = sources(
+            THING_COLLECTION,
+            &recent.is("rank", 1).below("created_at", 7),
+        );
         assert!(matches!(
             one[..],
             [Source::Values {

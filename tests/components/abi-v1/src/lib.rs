@@ -192,7 +192,7 @@ struct Remembered {
     removed: Option<String>,
 }
 
-/// Keeps a text, reads it and forgets it.
+/// Keeps text, reads it and forgets it.
 #[tool(no_auth)]
 fn remember(input: Say) -> Result<Remembered> {
     let before = state::get("left")?;
