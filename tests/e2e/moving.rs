@@ -14,7 +14,7 @@ use futures::future::join_all;
 use harness::{
     Client, FakeApp, Guest, Host, guest,
     host::{Setup, on_postgres},
-    unique,
+    unique, wait_until,
 };
 use serde_json::json;
 use tokio::{
@@ -373,7 +373,10 @@ async fn start_after_import_writes_the_keys() {
         assert!(told.contains("the database now contains"), "{told}");
     }
     let moved = fresh.start().await;
-    assert!(moved.output().contains(&file), "{}", moved.output());
+    wait_until("the start names the file of the keys", async || {
+        moved.output().contains(&file)
+    })
+    .await;
     let expected = (&host.org_key, &host.project_key);
     assert_eq!((&moved.org_key, &moved.project_key), expected);
     let command = moved.setup().command(&["projects", "list"]);
@@ -382,8 +385,10 @@ async fn start_after_import_writes_the_keys() {
     let (setup, _) = moved.terminate().await;
     std::fs::remove_file(&env_file).unwrap();
     let again = setup.start().await;
-    let said = again.output();
-    assert!(said.contains("`toolhost keys show` prints them"), "{said}");
+    wait_until("the start names the command for keys", async || {
+        again.output().contains("`toolhost keys show` prints them")
+    })
+    .await;
     assert!(!env_file.exists());
     let shown = again.setup().command(&["keys", "show"]).succeeded();
     assert!(shown.contains(&host.project_key), "{shown}");

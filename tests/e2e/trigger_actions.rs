@@ -228,7 +228,7 @@ async fn action_that_may_not_run_is_refused() {
             json!({ "connected_account_id": stranger.polled.account }),
             404,
         ),
-        (json!({ "connected_account_id": given.polled.account }), 404),
+        (json!({ "connected_account_id": given.polled.account }), 400),
         (json!({ "arguments": { "url": "{{data.url}}" } }), 400),
         (json!({ "arguments": { "url": "{{event.data.url" } }), 400),
         (json!({ "arguments": { "url": "x".repeat(64 << 10) } }), 400),

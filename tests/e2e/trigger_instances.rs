@@ -294,8 +294,8 @@ async fn list_filters_by_every_member() {
         );
     }
     assert_eq!(second_item["id"], *second);
-    let first = format!("{ACTIVE_PATH}?limit=1");
-    let page = given.project.get(&first).await.expect(200);
+    let path = format!("{ACTIVE_PATH}?limit=1");
+    let page = given.project.get(&path).await.expect(200);
     let cursor = string(&page["next_cursor"]);
     assert_eq!(given.ids(&format!("cursor={cursor}")).await, [first]);
 }

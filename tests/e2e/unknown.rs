@@ -32,7 +32,7 @@ async fn unknown_names_are_ignored_with_a_warning() {
         ["GET", "/toolkits?limit=null", null, []],
         ["GET", format!("/tools?toolkit_slug={toolkit},{}", &toolkit[1..]), null, [format!("toolkit_slug: {} does not exist; did you mean `{toolkit}`?", &toolkit[1..])]],
         ["GET", "/files/list?tool_slug=ZZZZ", null, ["tool_slug: ZZZZ does not exist"]],
-        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "connectionData": {} }, ["unknown body member `connectionData` is ignored; the nearest known name is `connection_data`"]],
+        ["POST", "/connected_accounts/link", { "auth_config_id": config, "user_id": "amy", "shade": {} }, ["unknown body member `shade` is ignored"]],
         ["POST", "/auth_configs", { "toolkit": { "slug": toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" } }, ["unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`"]],
         ["POST", execute, { "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" }, []],
     ]);
