@@ -148,7 +148,7 @@ async fn with_short_wait() -> Host {
 /// nothing else.
 async fn stop_during_request(host: Host, oauth: &Oauth) -> Setup {
     host.signal("TERM");
-    let said = "waiting until token refreshes and client registrations have ended";
+    let said = "waiting until the tasks of accounts have ended";
     let is_waiting = async || host.output().contains(said);
     wait_until("only the request to the provider is left", is_waiting).await;
     oauth.issuer.hold(false);

@@ -85,7 +85,7 @@ impl HttpError {
             Self::UnknownRoute(None) => (404, 10404, "HTTP_NotFound", text("there is nothing at this path"), "compare the path with the operations at `/docs` of this server"),
             Self::UnknownRoute(Some(path)) => (404, 10404, "HTTP_NotFound", format!("there is nothing at this path; did you mean `{path}`?"), "compare the path with the operations at `/docs` of this server"),
             Self::WrongMethod { methods, longer: None } => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}"), "use a method that the `allow` header lists"),
-            Self::WrongMethod { methods, longer: Some(longer) } => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}; did you mean `{longer}`?"), "add the last segment of the path, or use a method that the `allow` header lists"),
+            Self::WrongMethod { methods, longer: Some(longer) } => (405, 10405, "HTTP_MethodNotAllowed", format!("the path does not take this method; it takes {methods}; did you mean `{longer}`?"), "use a method that the `allow` header lists, or add the last segment of the path"),
             Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
             Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
             Self::WrongCharset => (415, 10417, "HTTP_UnsupportedCharset", text("the charset of the body is not accepted"), "send UTF-8; UTF-16, Latin-1 and Shift_JIS are read, too"),

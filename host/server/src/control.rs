@@ -259,12 +259,18 @@ pub(crate) fn is_running(data: &Path) -> bool {
     BlockingStream::connect(data.join(SOCKET_NAME)).is_ok()
 }
 
-/// Returns the addresses of the server of a data directory, if one of this version runs.
+/// Returns the addresses of the server of a data directory, if one of this version runs and responds in
+/// time. A read that blocks would outlive the timeout.
 pub(crate) async fn addresses(data: &Path) -> Option<Addresses> {
-    if !is_running(data) {
-        return None;
-    }
-    request(data, ControlCommand::Addresses).await.ok()
+    let asked = async {
+        let mut stream = UnixStream::connect(data.join(SOCKET_NAME)).await.ok()?;
+        let line = format!("{}\n", <&str>::from(ControlCommand::Addresses));
+        stream.write_all(line.as_bytes()).await.ok()?;
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text).await.ok()?;
+        serde_json::from_slice::<Reply<Addresses>>(&text).ok()?.ok()
+    };
+    timeout(COMMAND_TIMEOUT, asked).await.ok()?
 }
 
 /// Sends a command to the server of a data directory, and returns its result.

@@ -54,8 +54,8 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 /// Timeout of all requests of one refresh together.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time for which a stopping server waits for running tasks of accounts, whose outcome is
-/// then stored.
+/// Time for which a stopping server waits for running tasks of accounts, whose outcome is then stored. A
+/// refresh ends within it; an exchange of a code at a provider whose metadata is slow, too, may not.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(REFRESH_TIMEOUT.as_secs() + 5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,22 +82,20 @@ impl RefreshReason {
     }
 }
 
-/// Waits until the running token refreshes and client registrations have ended, so that a stopping
-/// server loses no new token and no new client. Gives up after 35 seconds.
+/// Waits until the running tasks of accounts have ended: token refreshes, client registrations, and work
+/// that consumes a one-time value or revokes a credential. A stopping server thus loses no new token and no
+/// new client. Gives up after 35 seconds.
 pub async fn finish_tasks(app: &App) {
     let tasks = app.account_tasks();
     let count = tasks.count();
     if count == 0 {
         return;
     }
-    tracing::info!(
-        count,
-        "waiting until token refreshes and client registrations have ended"
-    );
+    tracing::info!(count, "waiting until the tasks of accounts have ended");
     let finished = tokio::time::timeout(FINISH_TIMEOUT, tasks.finish());
     if finished.await.is_err() {
         tracing::warn!(
-            "token refreshes or client registrations did not end before the timeout: new tokens and clients may be lost"
+            "tasks of accounts did not end before the timeout: new tokens, clients and revocations may be lost"
         );
     }
 }

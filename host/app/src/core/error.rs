@@ -141,7 +141,8 @@ impl Error {
         if self.0.contained_count > 0 {
             self.0.message = format!("{path}.{}", self.0.message);
         }
-        for line in &mut self.0.problems {
+        // The line after these counts the others.
+        for line in self.0.problems.iter_mut().take(MAX_LISTED_PROBLEMS) {
             *line = format!("{path}.{line}");
         }
         self

@@ -1,4 +1,4 @@
-//! ProcessorShares of projects in the processors.
+//! Shares of projects in the processors.
 //!
 //! Problem: the runtime runs tasks in the order in which they become ready, without regard to their
 //! projects. Hundreds of ready tasks of one project would run before a call of another.

@@ -24,8 +24,8 @@ mod single;
 mod text;
 
 use crate::{
-    Backend, Batch, Change, Collection, CommitError, Error, Health, OpenError, Page, Query, Report,
-    Row, Time, shortened,
+    Backend, Batch, Change, Collection, CommitError, Error, Health, MAX_REPORTED_DAMAGE, OpenError,
+    Page, Query, Report, Row, Time,
 };
 use async_trait::async_trait;
 use commit::Statements;
@@ -356,6 +356,7 @@ impl Backend for Postgres {
 
     async fn verify(&self) -> Result<Report, Error> {
         let mut report = Report::default();
+        let mut damaged = 0;
         for statements in self.statements.values() {
             let mut after = String::new();
             loop {
@@ -367,13 +368,19 @@ impl Backend for Postgres {
                 report.records += rows.len() as u64;
                 for row in rows {
                     if let Err(error) = serde_json::from_slice::<serde_json::Map<_, _>>(&row.body) {
-                        let broken = Error::unreadable(statements.collection, &row.id, &error);
-                        report.damage.push(broken.to_string());
+                        damaged += 1;
+                        if damaged <= MAX_REPORTED_DAMAGE {
+                            let broken = Error::unreadable(statements.collection, &row.id, &error);
+                            report.damage.push(broken.to_string());
+                        }
                     }
                 }
             }
         }
-        report.damage = shortened(report.damage);
+        if damaged > MAX_REPORTED_DAMAGE {
+            let more = damaged - MAX_REPORTED_DAMAGE;
+            report.damage.push(format!("and {more} more"));
+        }
         Ok(report)
     }
 
