@@ -12,7 +12,7 @@ async fn asked(project: &Client, kind: &str, uuid: &str) -> Answer {
     project.get(&path).await
 }
 
-/// Asserts that a legacy id stands for an id.
+/// Asserts that a legacy UUID is resolved to an id.
 async fn assert_resolves(project: &Client, kind: &str, uuid: &str, id: &str) {
     let answer = asked(project, kind, uuid).await.expect(200);
     assert_eq!(answer["nanoid"], id, "{kind} {uuid}");

@@ -137,7 +137,7 @@ impl Signature {
     }
 }
 
-/// Returns a text with an upper-case first letter.
+/// Returns the text with its first letter in upper case.
 pub(crate) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters

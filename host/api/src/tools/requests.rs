@@ -69,7 +69,7 @@ impl ToolkitVersions {
     /// Returns the selection of versions. Without a version for every toolkit, `default` is used.
     ///
     /// # Errors
-    /// If a text cannot be a version.
+    /// Returns an error if a version is neither `latest` nor dated.
     pub(crate) fn selector(mut self, default: &str) -> Result<VersionSelector> {
         if !self.0.values().all(|version| is_version(version)) {
             let problem = "toolkit_versions: must be `latest` or a version such as `20260101_00`";

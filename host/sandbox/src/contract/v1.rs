@@ -18,5 +18,5 @@ pub(crate) use bindings::toolhost::toolkit::{
     blob, clock, http, log, random, state, types, webhook,
 };
 
-/// Response to a request of a guest, or the reason that there is none.
+/// Response to a request of a guest, or the error for which it has no response.
 pub(crate) type HttpResult = Result<http::Response, http::Error>;
