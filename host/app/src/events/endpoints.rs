@@ -147,10 +147,9 @@ pub async fn list(
     project: &Project,
     toolkit: Option<&str>,
 ) -> Result<Vec<Record<Endpoint>>> {
-    let mut query = Query::for_project(project.id.as_str()).descending();
-    if let Some(toolkit) = toolkit {
-        query = query.is("toolkit", toolkit.to_ascii_lowercase());
-    }
+    let query = Query::for_project(project.id.as_str())
+        .filter("toolkit", toolkit.map(str::to_ascii_lowercase))
+        .descending();
     Ok(app.store.find(&query).await?.records)
 }
 

@@ -130,9 +130,7 @@ fn query(project: &Project, filter: &Filter, window: Window) -> Query {
         ("auth_config_uuid", &filter.auth_config_uuids),
         ("user_id", &filter.users),
     ] {
-        if !accepted.is_empty() {
-            query = query.any_of(field, accepted.iter().map(String::as_str));
-        }
+        query = query.filter(field, accepted.iter().map(String::as_str));
     }
     if !filter.disabled {
         let is_set = Predicate::AtLeast(i64::MIN);

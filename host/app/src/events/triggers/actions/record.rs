@@ -202,13 +202,11 @@ pub async fn list(
     window: Window,
 ) -> Result<Listed<ActionRunView>> {
     triggers::record(app, project, instance).await?;
-    let mut query = Query::for_project(project.id.as_str())
+    let query = Query::for_project(project.id.as_str())
         .is("instance", instance.as_str())
+        .filter("status", status.map(|status| status.into_str()))
         .descending()
         .window(window);
-    if let Some(status) = status {
-        query = query.is("status", status.into_str());
-    }
     let found = app.store.list::<ActionRun>(&query).await?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
     found.try_map(|record| {
