@@ -54,8 +54,8 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 /// Timeout of all requests of one refresh together.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time for which a stopping server waits for running tasks of accounts, whose outcome is then stored. A
-/// refresh ends within it; an exchange of a code at a provider whose metadata is slow, too, may not.
+/// Time for which a stopping server waits for running tasks of accounts, so that their outcome is stored. A
+/// refresh ends within it. A code exchange may take longer if the provider also sends its metadata slowly.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(REFRESH_TIMEOUT.as_secs() + 5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -152,7 +152,8 @@ pub struct Tags {
     pub enable: Vec<String>,
     /// Hints that exclude a tool.
     pub disable: Vec<String>,
-    /// True if a request lists the hints of `enable` alone, without their name. Errors need it.
+    /// True if a request lists the hints of `enable` alone, without an object around them. Decides their
+    /// path in errors.
     #[serde(skip)]
     pub is_list: bool,
 }

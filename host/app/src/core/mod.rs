@@ -1,7 +1,7 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
 //! escaping of invisible characters, misspelled names, caches of what was read, the threads for work
-//! on large bodies, the shares of projects in the processors, and tasks without callers. This module imports no other module
-//! of the crate except the [`App`](crate::App) that it is part of.
+//! on large bodies, the shares of projects in the processors, and tasks that outlive their callers. This
+//! module imports no other module of the crate except the [`App`](crate::App) that it is part of.
 
 mod class;
 pub mod clock;

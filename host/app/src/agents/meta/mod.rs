@@ -126,8 +126,8 @@ fn path(line: &str) -> &str {
     name.map_or(path, |name| name.trim_end_matches('`'))
 }
 
-/// Runs a meta tool. `unknown` are the arguments that its schema does
-/// not describe. Fails if one of them is misspelled.
+/// Runs a meta tool. `unknown` are the arguments that its schema does not describe. Fails if one of them
+/// is misspelled.
 async fn run(
     app: &App,
     caller: &SessionCaller,

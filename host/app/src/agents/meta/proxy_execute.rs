@@ -9,9 +9,8 @@ use crate::{
     agents::{SessionCaller, proxy::ProxyCall},
 };
 
-/// Runs the meta tool. Every response of the provider counts as a success, whatever its
-/// status. Fails if the session or the key of its caller does not permit the request, or if the provider
-/// does not respond.
+/// Runs the meta tool. Every response of the provider counts as a success, whatever its status. Fails if
+/// the session or the key of its caller does not permit the request, or if the provider does not respond.
 pub(super) async fn run(
     app: &App,
     caller: &SessionCaller,

@@ -4,7 +4,8 @@ use std::ops::Deref;
 
 use zeroize::optimization_barrier;
 
-/// Bytes of any number. `Zeroizing` overwrites a vector byte by byte, and its unused capacity, too.
+/// Secret bytes. Faster than `Zeroizing`, which overwrites a vector byte by byte, and its unused capacity,
+/// too.
 pub(super) struct Wiped(pub(super) Vec<u8>);
 
 impl Deref for Wiped {
