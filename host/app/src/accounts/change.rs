@@ -20,11 +20,8 @@ pub async fn set_enabled(
 ) -> Result<()> {
     if enabled {
         let account = record(app, project, id).await?;
-        let config = &account.body.auth_config;
-        if auth_configs::find(&app.store, &project.id, config)
-            .await?
-            .is_none()
-        {
+        let config = auth_configs::find(&app.store, &project.id, &account.body.auth_config).await?;
+        if config.is_none() {
             let problem = format!("the auth config of account {id} was deleted");
             return Err(errors::account_refused(problem));
         }
