@@ -1,4 +1,4 @@
-//! Misspelled names of members and parameters.
+//! Misspelled names of fields and parameters.
 //!
 //! Problem: requests may have names that the server does not know, because clients may be newer.
 //! Such a name is ignored. If it is the misspelled name of a field that restricts the request or
@@ -15,7 +15,7 @@ use manifest::{is_part, is_prefix};
 const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of sent names that are compared with a missing one.
 const MAX_COMPARED_NAMES: usize = 20;
-/// Members and parameters that restrict what a request permits, or that choose the account, the
+/// Fields and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
 const RESTRICTING_NAMES: [&str; 65] = [
     // Accounts and credentials.
@@ -95,7 +95,7 @@ const RESTRICTING_NAMES: [&str; 65] = [
     "require_mcp_api_key",
 ];
 
-/// Members that restrict, or that choose an account, in some requests, and are refused in all others.
+/// Fields that restrict, or that choose an account, in some requests, and are refused in all others.
 const MISPLACED_NAMES: [&str; 33] = [
     "account",
     "account_id",
