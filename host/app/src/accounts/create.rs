@@ -220,7 +220,7 @@ pub(super) fn check_size(values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Adds the path to the member of the request that describes the account.
+/// Adds the path to the object of the request that describes the account.
 fn in_connection(cause: Error) -> Error {
     cause.inside("connection")
 }

@@ -132,7 +132,7 @@ const MISPLACED_NAMES: [&str; 33] = [
     "tools",
 ];
 
-/// Members of bodies of sessions that restrict what a session permits, wherever they stand.
+/// Fields of session bodies that restrict what a session permits, at any depth.
 const SESSION_RESTRICTIONS: [&str; 24] = [
     "account",
     "auth_configs",
