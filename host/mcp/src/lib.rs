@@ -38,7 +38,7 @@ use app::{
 use axum::{
     Extension,
     extract::{self, Request},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request::Parts},
+    http::{HeaderName, HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -154,16 +154,17 @@ pub async fn wrong_method() -> Response {
     headers::refuse_method(headers::ENDPOINT_METHODS)
 }
 
-/// Returns true if the version of the protocol has streams of `GET`.
-fn has_streams(headers: &HeaderMap) -> bool {
-    let version = headers.get(&PROTOCOL_VERSION);
-    version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
+/// Returns true if a request opens a stream, in a version of the protocol that has streams of `GET`.
+fn opens_stream(request: &Request) -> bool {
+    let version = request.headers().get(&PROTOCOL_VERSION);
+    request.method() == Method::GET
+        && version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
 }
 
 /// Refuses a request for a stream that no MCP client sends. Its program has no key, and a refusal of the key
 /// would explain nothing.
 fn refuse_other_program(request: &Request) -> Option<Response> {
-    if request.method() == Method::GET && has_streams(request.headers()) {
+    if opens_stream(request) {
         headers::refuse_stream(request.headers())
     } else {
         None
@@ -175,7 +176,7 @@ async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
         // A connection holds no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
-    if request.method() == Method::GET && has_streams(request.headers()) {
+    if opens_stream(&request) {
         return Ok(changes::stream(endpoint));
     }
     let (head, body) = request.into_parts();

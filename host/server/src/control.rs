@@ -260,8 +260,9 @@ pub(crate) fn is_running(data: &Path) -> bool {
 }
 
 /// Returns the addresses of the server of a data directory, if one of this version runs and responds in
-/// time. A read that blocks would outlive the timeout.
+/// time.
 pub(crate) async fn addresses(data: &Path) -> Option<Addresses> {
+    // Not by `request`, whose blocking read would outlive the timeout.
     let asked = async {
         let mut stream = UnixStream::connect(data.join(SOCKET_NAME)).await.ok()?;
         let line = format!("{}\n", <&str>::from(ControlCommand::Addresses));

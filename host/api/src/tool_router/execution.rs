@@ -217,7 +217,7 @@ pub(crate) async fn execute_meta(
 /// Returns the error for a slug that is not that of a meta tool.
 fn no_meta_tool(server: &Server, slug: &str) -> Error {
     let catalog = server.app.catalog.snapshot();
-    if catalog.toolkit_of(slug.trim()).is_some() || recipes::is_recipe(&server.app, slug) {
+    if catalog.toolkit_of(slug).is_some() || recipes::is_recipe(&server.app, slug) {
         let problem = format!(
             "slug: {} is not a meta tool: run it with the operation `execute` of the session",
             shown_slug(slug)
@@ -306,7 +306,6 @@ fn not_empty(member: &str, slug: &str) -> ApiResult<String> {
 
 /// Finds a meta tool by its slug with the word of this installation.
 fn meta_tool(server: &Server, slug: &str) -> Option<MetaTool> {
-    let slug = slug.trim();
     MetaTool::all().find(|tool| {
         server
             .branding

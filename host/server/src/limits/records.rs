@@ -1,7 +1,7 @@
 //! Limits on the records of one project in each collection, and the deletion that erases them.
 
 use app::{
-    accounts::auth_configs::MAX_AUTH_CONFIG_BYTES,
+    accounts::{MAX_VALUES_BYTES, auth_configs::MAX_AUTH_CONFIG_BYTES},
     agents::{self, recipes, session_files},
     events::{delivery::MAX_KEPT_ATTEMPTS, endpoints::MAX_ENDPOINTS},
     projects::MAX_KEYS_PER_OWNER,
@@ -50,6 +50,7 @@ fn bound_with_number(collection: &Collection) -> Option<String> {
     Some(match collection.name {
         "api_keys" => format!("{MAX_KEYS_PER_OWNER} keys"),
         "auth_configs" => format!("{}, {} each; `limits.records_mib`", records.auth_configs, size(MAX_AUTH_CONFIG_BYTES as u64)),
+        "credentials" => format!("one for each account, {} of given values each", size(MAX_VALUES_BYTES as u64)),
         "webhook_endpoints" => format!("{MAX_ENDPOINTS} endpoints"),
         "webhook_deliveries" => format!("one for each event and subscription, with {MAX_KEPT_ATTEMPTS} attempts; the responses count in half of `limits.records_mib`"),
         "mcp_servers" => format!("{}; `limits.records_mib`", records.mcp_servers),
@@ -71,7 +72,6 @@ fn bound_without_number(collection: &Collection) -> Option<&'static str> {
         "organisations" | "projects" | "members" | "project_removals" => "only a key of the organization adds some",
         "toolkit_versions" | "toolkit_publications" | "toolkit_usage" | "oauth_apps" | "leases" | "fences" => "no key of a project adds any",
         "connected_accounts" => "`limits.accounts_per_project`; `limits.records_mib`",
-        "credentials" => "one for each account, 64 KiB of given values each",
         "flows" => "`limits.records_mib`; kept for a day",
         "clients" => "one for each auth config and address of this server",
         "trigger_instances" => "a tenth of `limits.accounts_per_project`; `limits.records_mib`",

@@ -85,7 +85,7 @@ fn removed_settings_warn_instead_of_failing() {
 }
 
 #[test]
-fn removed_setting_is_no_problem_beside_another() {
+fn removed_setting_stays_a_warning_with_other_problems() {
     let variables = [
         ("TOOLHOST_LOGS__BUFFER", "many"),
         ("TOOLHOST_LIMITS__IDLE_S", "0"),
