@@ -681,10 +681,10 @@ fn decode<T: Document>(row: Row) -> Result<Record<T>, Error> {
     }
 }
 
-/// Returns the first lines about broken items, and the number of the rest.
-fn shortened(mut damage: Vec<String>) -> Vec<String> {
-    if damage.len() > MAX_REPORTED_DAMAGE {
-        let more = damage.len() - MAX_REPORTED_DAMAGE;
+/// Returns the first lines about broken items, and the number of the rest of `count` items.
+fn shortened(mut damage: Vec<String>, count: usize) -> Vec<String> {
+    if count > MAX_REPORTED_DAMAGE {
+        let more = count - MAX_REPORTED_DAMAGE;
         damage.truncate(MAX_REPORTED_DAMAGE);
         damage.push(format!("and {more} more"));
     }

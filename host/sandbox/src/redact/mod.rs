@@ -5,10 +5,11 @@
 //! Guarantee: a response is searched for every secret that was put into a request of this call, in
 //! the encodings that an echo uses. These are: unchanged; with any of its characters escaped for
 //! URLs, JSON or HTML, in any mixture; as hexadecimal; and inside base64, at each of the three
-//! alignments, there also as JSON and URLs escape it. Blanks at the ends of a secret may be missing, because providers trim the values of headers,
-//! and an escaped NUL may follow each character, as in UTF-16 that was read byte by byte. A secret outside of
-//! ASCII is also found with composed or decomposed accents, after UTF-8 and Latin-1 were confused once or twice, with
-//! `?` for the characters that Latin-1 or ASCII lacks, and in Latin-1 inside base64.
+//! alignments, there also as JSON and URLs escape it. Blanks at the ends of a secret may be missing,
+//! because providers trim the values of headers, and an escaped NUL may follow each character, as in
+//! UTF-16 that was read byte by byte. A secret outside of ASCII is also found with composed or
+//! decomposed accents, after UTF-8 and Latin-1 were confused once or twice, with `?` for
+//! the characters that Latin-1 or ASCII lacks, and in Latin-1 inside base64.
 //!
 //! A value that was transformed in any other way is not found. Values shorter than four bytes are
 //! not searched for: they are no secrets, and removing them would destroy the response.

@@ -28,7 +28,7 @@ enum Part<T> {
         waiter: Option<Waker>,
     },
     Done(T),
-    /// The result was taken. The next work has this place.
+    /// The result was taken. The next work reuses the position.
     Taken,
 }
 
@@ -58,19 +58,13 @@ impl<T> Part<T> {
 
     /// Takes the result if the work has ended.
     fn take(&mut self, context: &Context<'_>) -> Poll<T> {
+        if let Self::Running { waiter, .. } = self {
+            *waiter = Some(context.waker().clone());
+            return Poll::Pending;
+        }
         match std::mem::replace(self, Self::Taken) {
             Self::Done(result) => Poll::Ready(result),
-            Self::Running {
-                work, blocks_guest, ..
-            } => {
-                *self = Self::Running {
-                    work,
-                    blocks_guest,
-                    waiter: Some(context.waker().clone()),
-                };
-                Poll::Pending
-            }
-            Self::Taken => Poll::Pending,
+            Self::Running { .. } | Self::Taken => Poll::Pending,
         }
     }
 }

@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::Secret;
 
-/// Unreserved characters, which no signature scheme encodes (RFC 3986, section 2.3).
+/// All characters except the unreserved ones, which no signature scheme encodes (RFC 3986, section 2.3).
 const ENCODED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

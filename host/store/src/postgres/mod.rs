@@ -25,7 +25,7 @@ mod text;
 
 use crate::{
     Backend, Batch, Change, Collection, CommitError, Error, Health, MAX_REPORTED_DAMAGE, OpenError,
-    Page, Query, Report, Row, Time,
+    Page, Query, Report, Row, Time, shortened,
 };
 use async_trait::async_trait;
 use commit::Statements;
@@ -377,10 +377,7 @@ impl Backend for Postgres {
                 }
             }
         }
-        if damaged > MAX_REPORTED_DAMAGE {
-            let more = damaged - MAX_REPORTED_DAMAGE;
-            report.damage.push(format!("and {more} more"));
-        }
+        report.damage = shortened(report.damage, damaged);
         Ok(report)
     }
 

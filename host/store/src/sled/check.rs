@@ -215,10 +215,11 @@ pub(super) fn cross_check(
     }
     checker.orphans(catalog)?;
     checker.counters(catalog)?;
+    let damaged = checker.damage.len();
     Ok(Report {
         records: found.records.iter().sum(),
         blobs: 0,
-        damage: shortened(checker.damage),
+        damage: shortened(checker.damage, damaged),
     })
 }
 
