@@ -137,7 +137,7 @@ pub(crate) async fn key_config(project: &Client, toolkit: &str, more: &Value) ->
     let config = merged(config, more);
     let body = json!({ "toolkit": { "slug": toolkit }, "auth_config": config });
     let made = project.post("/auth_configs", &body).await.expect(201);
-    text(&made["auth_config"]["id"]).to_owned()
+    string(&made["auth_config"]["id"])
 }
 
 /// Returns the request that connects an account with a key to an auth config.
