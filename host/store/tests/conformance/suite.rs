@@ -154,10 +154,12 @@ pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
 
 pub(crate) async fn live_records_of_a_project_read_together(place: impl Place) {
     let store = place.open().await;
-    let batch = at(1).insert("p", "a", &named("a"));
-    let batch = batch.insert("p", "\u{0}", &named("b"));
-    let batch = batch.insert("p", "removed", &named("c"));
-    commit(&store, batch.insert("q", "other", &named("d"))).await;
+    let batch = at(1)
+        .insert("p", "a", &named("a"))
+        .insert("p", "\u{0}", &named("b"))
+        .insert("p", "removed", &named("c"))
+        .insert("q", "other", &named("d"));
+    commit(&store, batch).await;
     let removed = thing(&store, "removed").await;
     store.commit(at(2).remove(&removed)).await.unwrap();
     let ids = ["a", "missing", "\u{0}", "removed", "a", "other"];
