@@ -279,7 +279,7 @@ pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
-/// Returns from a provider to the server, which connects the account.
+/// Opens a callback of a provider and asserts that it connects the account.
 pub(crate) async fn assert_lands(client: &Client, back: &str) {
     let landed = open(client, back).await;
     let location = landed.header("location");
