@@ -309,7 +309,7 @@ async fn link_of_a_deleted_project_is_rejected() {
     assert_eq!(browser.open(&url).await.status, 400);
     let away = browser.send(&url, &[("form-token", &token)]).await;
     assert_eq!((away.status, away.header("location")), (400, ""));
-    assert_eq!(Host::application().seen(&oauth.tag).len(), 0);
+    assert_eq!(given::seen(&oauth.tag), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

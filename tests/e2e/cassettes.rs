@@ -92,17 +92,13 @@ async fn recorded_calls_replay_without_sending_requests() {
             !text.contains(ACCOUNT_SECRET),
             "the cassette holds the credential: {text}"
         );
-        let sent = Host::application().seen(&tag).len();
+        let sent = given::seen(&tag);
         let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
         assert!(same, "{call:?}: {again:#}");
         for part in ["data", "error", "files"] {
             assert_eq!(again[part], ran[part], "{call:?}");
         }
-        assert_eq!(
-            Host::application().seen(&tag).len(),
-            sent,
-            "{call:?} sent something"
-        );
+        assert_eq!(given::seen(&tag), sent, "{call:?} sent something");
     }
 }
 
@@ -253,7 +249,7 @@ async fn exported_failure_replays_on_the_authors_machine() {
         again["error"]["message"].as_str().unwrap()
     );
     assert_eq!(failed["error"], error);
-    assert_eq!(Host::application().seen(&tag).len(), 1);
+    assert_eq!(given::seen(&tag), 1);
 
     let arguments = json!({ "message": "x" });
     let worked = project.execute("ABI_KEEP", arguments).await.expect(200);

@@ -172,12 +172,8 @@ async fn certificate_is_presented_through_a_proxy() {
     let host = setup.start().await;
     let (project, slug) = (host.as_project(), given::slug());
     given::publish_with_scheme(&host, &slug, scheme()).await;
-    let config = json!({
-        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": { "proxy_url": tunnel.address },
-    });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let config =
-        project.post("/auth_configs", &body).await.expect(201)["auth_config"]["id"].clone();
+    let proxy = json!({ "proxy_config": { "proxy_url": tunnel.address } });
+    let config = given::key_config(&project, &slug, &proxy).await;
     let own = ["amy", "bob"].map(|user| (user, application.certificate(user)));
     for (user, own) in &own {
         let state = json!({ "authScheme": "API_KEY", "val": values(own) });

@@ -90,7 +90,7 @@ async fn disallowed_urls_are_typed_errors() {
         let is_refused = ["denied", "invalid_request"].contains(&answer.failure());
         assert!(is_refused, "{url}: {}", answer.text);
     }
-    assert_eq!(Host::application().seen(&tag).len(), 0);
+    assert_eq!(given::seen(&tag), 0);
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_refused_key_is_not_tried_twice() {
     let url = json!({ "url": format!("https://api.example.com/status/{tag}/401") });
     project.execute(&tool, url).await.expect(200);
     // A key has nothing that could be renewed.
-    assert_eq!(Host::application().seen(&tag).len(), 1);
+    assert_eq!(given::seen(&tag), 1);
 }
 
 #[tokio::test]

@@ -77,9 +77,8 @@ pub(crate) async fn project(host: &Host, settings: Value) -> (String, Client) {
 
 /// Publishes a toolkit whose tool returns its arguments, and returns the tool.
 pub(crate) async fn echo(host: &Host) -> String {
-    let slug = slug();
-    host.publish(Guest::echo().component(), &guest::manifest(&slug))
-        .await;
+    let (slug, manifest) = manifest();
+    host.publish(Guest::echo().component(), &manifest).await;
     guest::tool(&slug)
 }
 
@@ -97,16 +96,13 @@ pub(crate) async fn keyed() -> &'static str {
     static KEYED_SLUG: OnceCell<String> = OnceCell::const_new();
     KEYED_SLUG
         .get_or_init(|| async {
-            let slug = slug();
-            let mut manifest = guest::manifest_with_key(&slug, bearer());
-            let mut webhook = trigger(&slug, "ARRIVED");
-            webhook["kind"] = json!("webhook");
-            manifest["triggers"] = json!([webhook]);
+            let (slug, mut manifest) = manifest_with_key();
+            manifest["triggers"] = json!([arrived(&slug)]);
             Host::shared()
                 .await
                 .publish(Guest::fetch().component(), &manifest)
                 .await;
-            manifest["slug"].as_str().unwrap().to_owned()
+            slug
         })
         .await
 }
@@ -141,7 +137,7 @@ pub(crate) async fn key_config(project: &Client, toolkit: &str, more: &Value) ->
     let config = merged(config, more);
     let body = json!({ "toolkit": { "slug": toolkit }, "auth_config": config });
     let made = project.post("/auth_configs", &body).await.expect(201);
-    text(&made["auth_config"]["id"]).to_owned()
+    string(&made["auth_config"]["id"])
 }
 
 /// Returns the request that connects an account with a key to an auth config.
@@ -176,6 +172,13 @@ pub(crate) fn trigger(toolkit: &str, name: &str) -> Value {
         "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": "Event", "description": "Fires.", "kind": "poll",
         "config": { "type": "object" }, "payload": { "type": "object" },
     })
+}
+
+/// Returns a trigger of the name `ARRIVED` whose events arrive by webhook.
+pub(crate) fn arrived(toolkit: &str) -> Value {
+    let mut webhook = trigger(toolkit, "ARRIVED");
+    webhook["kind"] = json!("webhook");
+    webhook
 }
 
 /// Returns a trigger whose events arrive by webhook, with a `secret`, a `token` and a `word` in its
@@ -276,7 +279,7 @@ pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await
 }
 
-/// Returns from a provider to the server, which connects the account.
+/// Opens a callback of a provider and asserts that it connects the account.
 pub(crate) async fn assert_lands(client: &Client, back: &str) {
     let landed = open(client, back).await;
     let location = landed.header("location");

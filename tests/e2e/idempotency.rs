@@ -169,12 +169,12 @@ async fn answered_proxy_request_is_never_sent_again() {
         let body =
             json!({ "connected_account_id": account, "endpoint": endpoint, "method": "POST" });
         let key = format!("{tag}{status}");
-        let sent_before = Host::application().seen(&tag).len();
+        let sent_before = given::seen(&tag);
         for expected in [status, 409] {
             let answer = send(&host.as_project(), "/tools/execute/proxy", &body, &key).await;
             answer.expect(expected);
         }
-        assert_eq!(Host::application().seen(&tag).len(), sent_before + 1);
+        assert_eq!(given::seen(&tag), sent_before + 1);
     }
 }
 
@@ -229,7 +229,7 @@ async fn deadline_ends_work_with_idempotency_key() {
     let late = send(&project, "/connected_accounts", &body, "k").await;
     let (row, slug) = ("Deadline of an operation", "Server_DeadlineExceeded");
     assert_refused(row, &late, 503, slug);
-    assert_eq!(Host::application().seen(&tag).len(), 1);
+    assert_eq!(given::seen(&tag), 1);
     // The concurrency slot is free, because no work continues in the background.
     project.get("/auth/session/info").await.expect(200);
     let again = send(&project, "/connected_accounts", &body, "k").await;

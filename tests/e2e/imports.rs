@@ -106,11 +106,7 @@ async fn imported_tool_sends_the_described_request() {
 
     let long = json!({ "tag": tag, "id": 7, "name": "x".repeat(21) });
     project.execute(&tool("SET_ITEM"), long).await.expect(400);
-    assert_eq!(
-        Host::application().seen(&tag).len(),
-        2,
-        "what does not fit is not sent"
-    );
+    assert_eq!(given::seen(&tag), 2, "what does not fit is not sent");
 }
 
 const FILES_DESCRIPTION: &str = r#"

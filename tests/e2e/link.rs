@@ -141,7 +141,7 @@ async fn link_page_connects_an_account() {
     assert_eq!(status(&project, &id).await, "ACTIVE");
     let reused = browser.open(&url).await;
     assert_eq!(reused.status, 410);
-    // The second is the way back.
+    // The second is the link back to the application.
     for part in ["was used", "https://app.example/done?a=1"] {
         assert!(reused.text().contains(part), "{part}: {}", reused.text());
     }

@@ -64,7 +64,7 @@ async fn disconnecting_cancels_all_parallel_calls() {
     let tag = harness::unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
     let calls = vec![(&*fetch, json!({ "url": url })); 20];
-    let hanging = || Host::application().seen(&tag).len();
+    let hanging = || given::seen(&tag);
     tokio::select! {
         results = execute(&project, &session, &calls) => panic!("the calls hang: {results:#}"),
         () = wait_until("as many calls as may run do", async || hanging() == 16) => {}
@@ -143,7 +143,7 @@ async fn closed_session_begins_no_further_call() {
             result(&called)["structuredContent"]["results"].clone()
         };
         let closed = async {
-            let asked = || Host::application().seen(&running).len();
+            let asked = || given::seen(&running);
             wait_until("the first calls run", async || asked() == 16).await;
             let path = format!("{SESSION_PATH}/{session}");
             match end {
@@ -225,7 +225,7 @@ async fn many_meta_calls_leave_room_for_neighbors() {
     let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let mut calls: FuturesUnordered<_> = (0..200).map(|_| busy.post(&path, &body)).collect();
 
-    let hanging = || Host::application().seen(&tag).len();
+    let hanging = || given::seen(&tag);
     let neighbor = async {
         wait_until("the project runs what it may", async || hanging() == 3).await;
         let neighbor = host.new_project().await;

@@ -454,9 +454,8 @@ async fn account_key_and_alias_can_be_updated() {
 #[tokio::test]
 async fn unverified_credential_is_refused() {
     let (host, project) = Host::shared_with_project().await;
-    let slug = given::slug();
     let tag = harness::unique(8);
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    let (slug, mut manifest) = given::manifest_with_key();
     manifest["auth"][0]["verify"] =
         json!({ "method": "GET", "url": format!("https://api.example.com/oauth/{tag}/api/me") });
     host.publish(harness::Guest::fetch().component(), &manifest)

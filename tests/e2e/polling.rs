@@ -186,7 +186,7 @@ async fn first_poll_reports_nothing() {
     assert!(seen[0].header("authorization").starts_with("Bearer "));
     let again = given.poll(&id).await.expect(200);
     assert_eq!(again["events"], 0, "the first poll has seen it");
-    assert_eq!(Host::application().seen(&tag).len(), 2);
+    assert_eq!(given::seen(&tag), 2);
 }
 
 #[tokio::test]
@@ -237,7 +237,7 @@ async fn instance_that_only_fails_is_disabled() {
     assert!(read["disabled_at"].is_string(), "{read:#}");
     assert_eq!(read["next_poll_at"], Value::Null);
     given::assert_contains(&read["last_error"], "upstream_error");
-    assert!(Host::application().seen(&tag).len() >= 3);
+    assert!(given::seen(&tag) >= 3);
     given.set(&id, "enable").await.expect(200);
 }
 

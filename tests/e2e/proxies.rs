@@ -42,10 +42,7 @@ fn assert_asked_for_provider(tunnel: &Tunnel) {
 async fn connected(host: &Host, proxy: Value) -> (String, String, String) {
     let (project, slug) = (host.as_project(), given::slug());
     given::publish_with_key(host, &Guest::fetch(), &slug).await;
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "proxy_config": proxy });
-    let body = json!({ "toolkit": { "slug": slug }, "auth_config": config });
-    let made = project.post("/auth_configs", &body).await.expect(201);
-    let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
+    let config = given::key_config(&project, &slug, &json!({ "proxy_config": proxy })).await;
     let account = given::made_account(&project, &config, "default", ACCOUNT_KEY).await;
     let account = account["id"].as_str().unwrap().to_owned();
     (slug, config, account)

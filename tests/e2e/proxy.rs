@@ -98,7 +98,7 @@ async fn other_origin_is_refused_without_a_request() {
         let slug = &refused.expect(400)["error"]["slug"];
         assert_eq!(slug, "OriginMismatch", "{endpoint}");
     }
-    assert_eq!(Host::application().seen(&tag).len(), 0);
+    assert_eq!(given::seen(&tag), 0);
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn invalid_proxy_body_is_refused() {
     }
     let huge = json!({ "method": "POST", "binary_body": { "base64": "A".repeat(7 << 20) } });
     account.send(&endpoint, huge).await.expect(413);
-    assert_eq!(Host::application().seen(&tag).len(), 0);
+    assert_eq!(given::seen(&tag), 0);
     let most =
         json!({ "method": "POST", "binary_body": { "base64": BASE64.encode(vec![7; 4 << 20]) } });
     account.send(&endpoint, most).await.expect(200);

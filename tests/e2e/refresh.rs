@@ -99,7 +99,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
     for _ in 0..3 {
         project.execute(&tool, elsewhere.clone()).await.expect(200);
     }
-    // A place that is closed to every token costs no refresh.
+    // An address that refuses every token causes no further refresh.
     assert_eq!(oauth.refreshes(), 1);
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn connect(oauth: &Oauth, project: &Client, user: &str) -> Stri
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     given::assert_lands(project, &oauth.visit(&made).await).await;
-    given::text(&made["id"]).to_owned()
+    given::string(&made["id"])
 }
 
 async fn execute(oauth: &Oauth, project: &Client, user: &str) -> Answer {
@@ -63,7 +63,7 @@ async fn statuses(project: &Client) -> Vec<String> {
     let read = project.get("/connected_accounts?limit=1000").await;
     let read = read.expect(200);
     let items = read["items"].as_array().unwrap().iter();
-    let statuses = items.map(|item| given::text(&item["status"]).to_owned());
+    let statuses = items.map(|item| given::string(&item["status"]));
     statuses.collect()
 }
 

@@ -329,7 +329,7 @@ impl<'a> Life<'a> {
         let body = json!({ "auth_config": { "id": self.config }, "connection": { "user_id": "default", "state": state } });
         let made = self.project.post("/connected_accounts", &body).await;
         let made = made.expect(201);
-        let id = given::text(&made["id"]).to_owned();
+        let id = given::string(&made["id"]);
         let how = match made["redirect_url"].as_str() {
             None => "immediately",
             Some(url) => {

@@ -144,7 +144,7 @@ async fn account_secrets_never_leave_the_server() {
     }
     secrets.extend([
         key,
-        text(&link["link_token"]).to_owned(),
+        given::string(&link["link_token"]),
         SHARED_SECRET.to_owned(),
         harness::issuer::CLIENT_SECRET.to_owned(),
         cookie.to_owned(),

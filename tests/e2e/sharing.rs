@@ -23,7 +23,7 @@ async fn made(project: &Client, experimental: Value) -> Answer {
 async fn shared(project: &Client, lists: Value) -> String {
     let sharing = json!({ "account_type": "SHARED", "acl_config_for_shared": lists });
     let made = made(project, sharing).await.expect(201);
-    given::text(&made["id"]).to_owned()
+    given::string(&made["id"])
 }
 
 async fn read(project: &Client, id: &str) -> Value {

@@ -50,7 +50,7 @@ impl Signed {
     async fn connect(&self, project: &Client) -> String {
         let made = self.begin(project).await;
         given::assert_lands(project, &self.visit(&made).await).await;
-        given::text(&made["id"]).to_owned()
+        given::string(&made["id"])
     }
 
     /// Agrees to a connection attempt at the provider and returns the address of the callback.

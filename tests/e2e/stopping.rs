@@ -12,7 +12,7 @@ use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, un
 use reqwest::Method;
 use serde_json::json;
 
-use crate::given::{self, Oauth, text};
+use crate::given::{self, Oauth, string};
 
 /// Executes a tool and creates auth configs until the server accepts no more requests. Returns the
 /// ids of the logs and of the configs.
@@ -35,11 +35,11 @@ async fn work(
         let sent = client.try_send(Method::POST, path, Body::Json(body), &[]);
         match sent.await {
             Ok(answer) if path == execute => {
-                logs.push(text(&answer.expect(200)["log_id"]).to_owned());
+                logs.push(string(&answer.expect(200)["log_id"]));
             }
             Ok(answer) => {
                 let made = answer.expect(201);
-                configs.push(text(&made["auth_config"]["id"]).to_owned());
+                configs.push(string(&made["auth_config"]["id"]));
             }
             Err(cause) => {
                 let is_asked = stopping.load(Ordering::Relaxed);

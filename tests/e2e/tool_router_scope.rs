@@ -45,8 +45,8 @@ impl Scene {
         let created = project.post(SESSION_PATH, config).await.expect(201);
         Self {
             project: project.clone(),
-            session: given::text(&created["session_id"]).to_owned(),
-            mcp: given::text(&created["mcp"]["url"]).to_owned(),
+            session: given::string(&created["session_id"]),
+            mcp: given::string(&created["mcp"]["url"]),
         }
     }
 
@@ -117,7 +117,7 @@ impl Scene {
         let by_mcp = self.mcp("tools/list", json!({})).await;
         [(&by_rest["items"], "slug"), (&by_mcp["tools"], "name")].map(|(list, name)| {
             let names = list.as_array().unwrap().iter();
-            let names = names.map(|tool| given::text(&tool[name]).to_owned());
+            let names = names.map(|tool| given::string(&tool[name]));
             names.collect()
         })
     }

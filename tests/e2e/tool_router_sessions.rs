@@ -512,7 +512,7 @@ async fn toolkits_show_the_accounts_in_use() {
         let items = listed["items"].as_array().unwrap().iter();
         let shown = items.map(|item| {
             let account = &item["connected_account"]["id"];
-            let slug = given::text(&item["slug"]).to_owned();
+            let slug = given::string(&item["slug"]);
             (slug, json!([item["enabled"], account]))
         });
         shown.collect()

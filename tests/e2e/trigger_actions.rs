@@ -24,8 +24,7 @@ impl Given {
     /// Publishes the toolkits; `hints` are those of `fetch`.
     async fn with(host: &Host, project: Client, hints: Value) -> Self {
         let toolkit = polling::toolkit(host, Guest::poll()).await;
-        let other = given::slug();
-        let mut fetching = guest::manifest_with_key(&other, given::bearer());
+        let (other, mut fetching) = given::manifest_with_key();
         fetching["tools"][0]["hints"] = hints;
         host.publish(Guest::strict_fetch().component(), &fetching)
             .await;

@@ -19,8 +19,7 @@ struct Given {
 impl Given {
     async fn new(host: &Host) -> Self {
         let toolkit = given::slug();
-        let mut trigger = given::trigger(&toolkit, "ARRIVED");
-        trigger["kind"] = json!("webhook");
+        let mut trigger = given::arrived(&toolkit);
         trigger["config"] = json!({
             "type": "object",
             "properties": {

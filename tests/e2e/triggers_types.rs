@@ -9,9 +9,7 @@ use crate::given;
 /// for a word. Returns the slug of the toolkit.
 async fn two_versions(host: &Host) -> String {
     let (slug, mut manifest) = given::manifest();
-    let mut webhook = given::trigger(&slug, "ARRIVED");
-    webhook["kind"] = json!("webhook");
-    manifest["triggers"] = json!([given::trigger(&slug, "POSTED"), webhook]);
+    manifest["triggers"] = json!([given::trigger(&slug, "POSTED"), given::arrived(&slug)]);
     host.publish(Guest::echo().component(), &manifest).await;
     manifest["version"] = json!("20260202_00");
     manifest["triggers"][0]["config"] = with_word();

@@ -526,6 +526,6 @@ async fn webhook_name_cannot_turn_to_private_address() {
         ended("delivered").await
     })
     .await;
-    assert_eq!(Host::application().seen(&tag).len(), 1);
+    assert_eq!(given::seen(&tag), 1);
     assert_eq!(sentinel.seen(), 0, "somebody came");
 }

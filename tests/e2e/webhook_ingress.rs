@@ -458,20 +458,20 @@ struct Receiving {
 impl Receiving {
     async fn new(host: &Host, guest: &Guest<'_>) -> Self {
         let (toolkit, mut manifest) = given::manifest_with_key();
-        manifest["triggers"] = json!([arrived(&toolkit)]);
+        manifest["triggers"] = json!([given::arrived(&toolkit)]);
         host.publish(guest.component(), &manifest).await;
         let project = host.new_project().await;
         let account = project.connect_with_key(&toolkit, "amy").await;
         Self::of(project, &toolkit, account).await
     }
 
-    /// Creates an endpoint for the trigger [`arrived`] of a toolkit, with one instance.
+    /// Creates an endpoint for the trigger [`given::arrived`] of a toolkit, with one instance.
     async fn of(project: Client, toolkit: &str, account: String) -> Self {
         let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
         let made = project.post("/webhook_endpoints", &body).await.expect(201);
         let given = Self {
             address: address_of(&made),
-            trigger: string(&arrived(toolkit)["slug"]),
+            trigger: string(&given::arrived(toolkit)["slug"]),
             project,
             account,
         };
@@ -491,20 +491,13 @@ impl Receiving {
     }
 }
 
-/// Returns a trigger whose events arrive by webhook.
-fn arrived(toolkit: &str) -> Value {
-    let mut trigger = given::trigger(toolkit, "ARRIVED");
-    trigger["kind"] = json!("webhook");
-    trigger
-}
-
 #[tokio::test]
 async fn token_that_cannot_be_refreshed_delays_no_webhook() {
     let (host, project) = Host::shared_with_project().await;
     let (guest, credentials) = (Guest::receive(1), Issuer::credentials());
     let oauth = Oauth::of_guest(host, &project, credentials, &guest, |slug, issuer| {
         let mut manifest = guest::manifest_with_scheme(slug, issuer.scheme());
-        manifest["triggers"] = json!([arrived(slug)]);
+        manifest["triggers"] = json!([given::arrived(slug)]);
         manifest
     })
     .await;

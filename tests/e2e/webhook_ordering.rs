@@ -39,7 +39,7 @@ async fn instance(project: &Client, account: &str, up_to: u64) -> String {
     let body = json!({ "connected_account_id": account, "trigger_config": { "up_to": up_to } });
     let upsert = "/trigger_instances/ABI_NEW_NUMBER/upsert";
     let made = project.post(upsert, &body).await.expect(201);
-    given::text(&made["trigger_id"]).to_owned()
+    given::string(&made["trigger_id"])
 }
 
 fn number(message: &Message) -> u64 {
@@ -47,7 +47,7 @@ fn number(message: &Message) -> u64 {
 }
 
 fn trigger(message: &Message) -> String {
-    given::text(&message.json()["metadata"]["trigger_id"]).to_owned()
+    given::string(&message.json()["metadata"]["trigger_id"])
 }
 
 /// Returns the numbers that arrived, in the order of their arrival, by instance.

@@ -41,8 +41,8 @@ impl Subscription {
         let body = given::merged(body(&format!("{INBOX_ORIGIN}{path}")), &more);
         let made = client.post(SUBSCRIPTIONS_PATH, &body).await.expect(201);
         Self {
-            id: text(&made["id"]).to_owned(),
-            secret: text(&made["secret"]).to_owned(),
+            id: given::string(&made["id"]),
+            secret: given::string(&made["secret"]),
             client,
             path,
         }

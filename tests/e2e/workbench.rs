@@ -90,7 +90,7 @@ async fn script_begins_no_tool_after_its_session_is_limited() {
         "{first}\ntry:\n    {second}\n    told = ''\nexcept ToolError as cause:\n    told = str(cause)\ntold"
     );
     let limited = async {
-        let asked = || Host::application().seen(&running).len();
+        let asked = || given::seen(&running);
         wait_until("the first tool runs", async || asked() == 1).await;
         let none = json!({ "toolkits": { "enable": [] } });
         let path = format!("{SESSION_PATH}/{session}");
@@ -442,7 +442,7 @@ async fn scripts_send_proxy_requests_only_with_permission() {
         assert_eq!(called["isError"], !permitted, "{called:#}");
         assert_eq!(is_refused, !permitted, "{called:#}");
     }
-    assert_eq!(Host::application().seen(&tag).len(), 3);
+    assert_eq!(given::seen(&tag), 3);
 }
 
 #[tokio::test]

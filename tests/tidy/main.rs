@@ -1,7 +1,7 @@
 //! Checks of the repository's structure.
 //!
 //! The checks here read files as text: allowed dependencies between crates, the layout of a toolkit's
-//! folder, workflows, the header of each module, and paths in guides ([`documents`]). Imports
+//! folder, workflows, the header of each module, and what documents name ([`documents`]). Imports
 //! ([`floors`]), language and sizes ([`language`]) are read from the syntax tree. The length of a file is
 //! printed and never fails, because a long file with one clear subject is fine.
 
@@ -286,62 +286,6 @@ fn examples_in_docs_are_tested() {
         found.is_empty(),
         "`doctest = false` in the crates of these examples: {found:#?}"
     );
-}
-
-/// Returns the tests that a cell of a table names after the file of each.
-fn tests_named(cell: &str) -> impl Iterator<Item = (&str, &str)> {
-    let mut file = None;
-    cell.split('`').skip(1).step_by(2).filter_map(move |code| {
-        if code.ends_with(".rs") {
-            file = Some(code);
-        }
-        let is_name = code.contains('_')
-            && code
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        is_name.then_some((file?, code))
-    })
-}
-
-/// Returns the names of the tests in a file of `tests/e2e`.
-fn tests_in(file: &str) -> BTreeSet<String> {
-    let text = read(&root().join("tests/e2e").join(file));
-    let items = syn::parse_file(&text).expect("the file compiles").items;
-    let tests = items.into_iter().filter_map(|item| {
-        let syn::Item::Fn(function) = item else {
-            return None;
-        };
-        let mut attributes = function.attrs.iter();
-        let is_test = attributes.any(|attribute| {
-            let last = attribute.path().segments.last();
-            last.is_some_and(|segment| segment.ident == "test")
-        });
-        is_test.then(|| function.sig.ident.to_string())
-    });
-    tests.collect()
-}
-
-#[test]
-fn documents_name_existing_tests() {
-    let mut tests = BTreeMap::new();
-    let mut missing = Vec::new();
-    for entry in fs::read_dir(root().join("docs")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
-        let page = read(&path);
-        let rows = page.lines().filter(|line| line.starts_with('|'));
-        for (file, name) in rows.flat_map(|row| row.split('|')).flat_map(tests_named) {
-            let known = tests
-                .entry(file.to_owned())
-                .or_insert_with(|| tests_in(file));
-            if !known.contains(name) {
-                missing.push(format!("{}: {name} in {file}", path.display()));
-            }
-        }
-    }
-    assert!(missing.is_empty(), "no such tests: {missing:#?}");
 }
 
 #[test]

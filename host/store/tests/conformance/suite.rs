@@ -84,6 +84,17 @@ async fn commit(store: &Store, batch: Batch) {
     store.commit(batch).await.unwrap();
 }
 
+/// Inserts a record of the same name into each of two projects.
+async fn insert_in_two_projects(store: &Store) {
+    let first = at(1).insert("p", "t1", &named("a"));
+    commit(store, first.insert("q", "t2", &named("a"))).await;
+}
+
+/// Returns the error of a commit whose value of a field is in use.
+fn taken(collection: &'static str, field: &'static str) -> CommitError {
+    CommitError::Taken { collection, field }
+}
+
 /// Returns the number of records that a query selects.
 async fn total<T: Document>(store: &Store, query: &Query) -> u64 {
     store.find::<T>(query).await.unwrap().total
@@ -112,16 +123,12 @@ pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
     };
     store.commit(at(5).insert("p", "t1", &body)).await.unwrap();
     let store = whole(&place, store).await;
-    let created_at = Time(5);
-    let updated_at = Time(5);
-    let id = "t1".to_owned();
-    let project = "p".to_owned();
     let expected = Record {
-        id,
-        project,
+        id: "t1".to_owned(),
+        project: "p".to_owned(),
         revision: 1,
-        created_at,
-        updated_at,
+        created_at: Time(5),
+        updated_at: Time(5),
         deleted_at: None,
         body,
     };
@@ -133,13 +140,7 @@ pub(crate) async fn a_record_reads_as_it_was_written(place: impl Place) {
 
 pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
     let store = place.open().await;
-    commit(
-        &store,
-        at(1)
-            .insert("p", "t1", &named("a"))
-            .insert("q", "t2", &named("a")),
-    )
-    .await;
+    insert_in_two_projects(&store).await;
     assert_eq!(store.get::<Thing>("q", "t1").await.unwrap(), None);
     assert_eq!(total::<Thing>(&store, &Query::for_project("q")).await, 1);
     assert_eq!(total::<Thing>(&store, &Query::all_projects()).await, 2);
@@ -153,10 +154,12 @@ pub(crate) async fn another_projects_record_is_not_found(place: impl Place) {
 
 pub(crate) async fn live_records_of_a_project_read_together(place: impl Place) {
     let store = place.open().await;
-    let batch = at(1).insert("p", "a", &named("a"));
-    let batch = batch.insert("p", "\u{0}", &named("b"));
-    let batch = batch.insert("p", "removed", &named("c"));
-    commit(&store, batch.insert("q", "other", &named("d"))).await;
+    let batch = at(1)
+        .insert("p", "a", &named("a"))
+        .insert("p", "\u{0}", &named("b"))
+        .insert("p", "removed", &named("c"))
+        .insert("q", "other", &named("d"));
+    commit(&store, batch).await;
     let removed = thing(&store, "removed").await;
     store.commit(at(2).remove(&removed)).await.unwrap();
     let ids = ["a", "missing", "\u{0}", "removed", "a", "other"];
@@ -185,13 +188,8 @@ pub(crate) async fn more_ids_than_one_read_takes_are_read(place: impl Place) {
 
 pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
     let store = place.open().await;
-    commit(
-        &store,
-        at(1)
-            .insert("p", "t1", &named("a"))
-            .insert("p", "n1", &note("old")),
-    )
-    .await;
+    let both = at(1).insert("p", "t1", &named("a"));
+    commit(&store, both.insert("p", "n1", &note("old"))).await;
     let first = thing(&store, "t1").await;
     let other: Record<Note> = store.get("p", "n1").await.unwrap().unwrap();
     let stale = Record {
@@ -207,13 +205,9 @@ pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
         store.commit(batch().check(&stale)).await,
         Err(CommitError::Stale)
     );
-    let taken = CommitError::Taken {
-        collection: "notes",
-        field: "id",
-    };
     assert_eq!(
         store.commit(batch().insert("p", "n1", &note("new"))).await,
-        Err(taken)
+        Err(taken("notes", "id"))
     );
     assert_eq!(store.get::<Thing>("p", "a2").await.unwrap(), None);
     assert_eq!(thing(&store, "t1").await, first);
@@ -247,11 +241,7 @@ pub(crate) async fn many_changes_hold_together_or_not_at_all(place: impl Place) 
     let refused = store.commit(update(&one_stale)).await;
     assert_eq!(refused, Err(CommitError::Stale));
     let refused = store.commit(insert(insert(at(2), &ids[3]), &"new".to_owned()));
-    let taken = CommitError::Taken {
-        collection: "notes",
-        field: "id",
-    };
-    assert_eq!(refused.await, Err(taken));
+    assert_eq!(refused.await, Err(taken("notes", "id")));
     assert!(all().await.iter().all(|note| note.revision == 1));
     store.commit(update(&notes)).await.unwrap();
     for (changed, note) in all().await.iter().zip(&notes) {
@@ -321,17 +311,8 @@ pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
 
 pub(crate) async fn unique_value_belongs_to_one_live_record(place: impl Place) {
     let store = place.open().await;
-    let taken = Err(CommitError::Taken {
-        collection: "things",
-        field: "name",
-    });
-    commit(
-        &store,
-        at(1)
-            .insert("p", "t1", &named("a"))
-            .insert("q", "t2", &named("a")),
-    )
-    .await;
+    let taken = Err(taken("things", "name"));
+    insert_in_two_projects(&store).await;
     assert_eq!(
         store.commit(at(2).insert("p", "t3", &named("a"))).await,
         taken
@@ -413,13 +394,9 @@ pub(crate) async fn removed_record_is_hidden_and_releases_values(place: impl Pla
     ] {
         assert_eq!(store.commit(batch).await, Err(CommitError::Stale));
     }
-    let taken = CommitError::Taken {
-        collection: "things",
-        field: "id",
-    };
     assert_eq!(
         store.commit(at(4).insert("p", "t1", &named("z"))).await,
-        Err(taken),
+        Err(taken("things", "id")),
         "an id is never free again"
     );
     let store = whole(&place, store).await;
@@ -1018,23 +995,17 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
         batch.restore(&THINGS_COLLECTION, row.clone())
     });
     store.commit(batch).await.unwrap();
-    let taken = |field| {
-        Err(CommitError::Taken {
-            collection: "things",
-            field,
-        })
-    };
     assert_eq!(
         store
             .commit(at(9).restore(&THINGS_COLLECTION, row("gone", None)))
             .await,
-        taken("id")
+        Err(taken("things", "id"))
     );
     assert_eq!(
         store
             .commit(at(9).restore(&THINGS_COLLECTION, row("other", None)))
             .await,
-        taken("name")
+        Err(taken("things", "name"))
     );
     let store = whole(&place, store).await;
     let read = store.scan(&THINGS_COLLECTION, "", 9).await.unwrap();
